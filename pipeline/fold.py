@@ -1,0 +1,143 @@
+"""One bounded piece of work on one wire: read, split, redact, pack and tokenise. Runs in any thread or process.
+
+``fold`` is pure but for reading the file: it starts from a checkpoint and a saved splitter state and returns the
+rows to store together with the next checkpoint and state. Nothing is committed here (see pipeline/run.py); doing
+the same piece twice gives the same rows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+from pipeline.store import codec
+from stages import tail
+from stages.document import document
+from stages.model import Change, Checkpoint, Copied, Spawned, Truncate, Turn, Undo, Upsert
+from stages.redact import Redactor
+from stages.split import Origin, Splitter, apply_truncate, open_splitter
+from stages.tokens import encode
+
+BATCH_BYTES = 8 * 1024 * 1024
+"""Wire bytes folded per piece: large enough to amortise a hop to a worker, small enough to bound memory."""
+HEAD_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class FoldJob:
+    """What to fold next of one wire. ``checkpoint`` and ``state`` are ``None`` for a read from the start."""
+
+    path: str
+    origin: Origin
+    key: bytes
+    checkpoint: Checkpoint | None = None
+    state: bytes | None = None
+    limit: int = BATCH_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class PackedTurn:
+    """A turn ready to store: its occurrence fields, its content, and its index tokens by column."""
+
+    turn: Turn
+    """Without steps, steers and texts: those are in ``body``."""
+    digest: bytes
+    body: bytes
+    tokens: tuple[str, str, str, str]
+
+
+@dataclass(slots=True)
+class FoldBatch:
+    """The outcome of one FoldJob. ``marks`` are the changes to turns that earlier batches stored."""
+
+    turns: list[PackedTurn] = field(default_factory=list)
+    marks: list[Undo | Truncate | Copied | Spawned] = field(default_factory=list)
+    checkpoint: Checkpoint | None = None
+    state: bytes | None = None
+    at_end: bool = True
+    read: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+    redacted: Counter[str] = field(default_factory=Counter)
+    seconds: float = 0.0
+
+
+@lru_cache(maxsize=8)
+def redactor(key: bytes) -> Redactor:
+    """One redactor per key and process: compiling its rules costs more than a small file."""
+    return Redactor(key)
+
+
+def fold(job: FoldJob) -> FoldBatch:
+    """Fold at most about ``job.limit`` bytes. Raises what ``stages.tail`` raises (gone, irregular, rewritten)."""
+    began = time.perf_counter()
+    redact = redactor(job.key)
+    redact.counts.clear()
+    batch = FoldBatch(checkpoint=job.checkpoint, state=job.state)
+    folded = Folded()
+    splitter: Splitter | None = None
+    if job.state is not None:
+        splitter = open_splitter(b"", job.origin, redact, job.state)
+    for chunk, checkpoint in tail.read(job.path, job.checkpoint, limit=job.limit):
+        if splitter is None:
+            splitter = open_splitter(chunk.data[:HEAD_BYTES], job.origin, redact)
+        folded.apply(splitter.feed(chunk))
+        batch.checkpoint = checkpoint
+        batch.read += chunk.end - chunk.start
+        batch.counts.update(dict(chunk.skipped))
+    batch.at_end = batch.read < job.limit
+    if splitter is not None:
+        if batch.at_end:
+            folded.apply(splitter.provisional())
+        batch.state = splitter.state()
+        batch.counts.update(splitter.counts)
+    batch.turns = [pack(turn) for turn in folded.turns.values()]
+    batch.marks = folded.marks
+    batch.redacted.update(redact.counts)
+    batch.seconds = time.perf_counter() - began
+    return batch
+
+
+class Folded:
+    """Turns by position with all changes applied that concern them; what concerns older turns is kept as marks."""
+
+    def __init__(self) -> None:
+        self.turns: dict[int, Turn] = {}
+        self.marks: list[Undo | Truncate | Copied | Spawned] = []
+
+    def apply(self, changes: list[Change]) -> None:
+        """Apply changes in order."""
+        for change in changes:
+            match change:
+                case Upsert(turn):
+                    self.turns[turn.position] = turn
+                case Undo(positions, at):
+                    self._undo(change, positions, at)
+                case Truncate(position, _):
+                    if position in self.turns:
+                        self.turns[position] = apply_truncate(self.turns[position], change)
+                    else:
+                        self.marks.append(change)
+                case Copied(before):
+                    for position in [p for p in self.turns if p < before]:
+                        self.turns[position] = replace(self.turns[position], copied=True)
+                    self.marks.append(change)
+                case Spawned():
+                    self.marks.append(change)
+
+    def _undo(self, change: Undo, positions: tuple[int, ...], at: int | None) -> None:
+        for position in positions:
+            if position in self.turns:
+                self.turns[position] = replace(self.turns[position], undone=True, undone_at=at)
+        if any(position not in self.turns for position in positions):
+            self.marks.append(change)
+
+
+def pack(turn: Turn) -> PackedTurn:
+    """Pack one turn: digest, compressed body, index tokens; the rest is its occurrence."""
+    digest, body = codec.pack(turn)
+    columns = document(turn)
+    tokens = (encode(columns.user), encode(columns.agent), encode(columns.actions), encode(columns.errors))
+    bare = replace(turn, steps=(), steers=(), opening_text="", user_text=None, error="", compactions=(), cut=None)
+    return PackedTurn(turn=bare, digest=digest, body=body, tokens=tokens)

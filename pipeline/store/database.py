@@ -1,0 +1,242 @@
+"""Opening `refined/refined.sqlite`: WAL, one writer, migrations as data, a newer schema refused.
+
+Readers are never blocked and never write. A writer's work is one short transaction at a time
+(``BEGIN IMMEDIATE``, busy timeout 10 s), retried by tenacity while another process holds the lock. Tables of
+other programs in the same file (the peer server's ``refined_turns``) are left alone.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Self
+
+import aiosqlite
+import tenacity
+
+from pipeline.errors import PipelineError, StoreError
+
+BUSY_TIMEOUT_MS = 10_000
+"""How long SQLite itself waits for another writer; tenacity then tries again."""
+CACHE_KIB = 16_384
+MMAP_BYTES = 256 * 1024 * 1024
+
+FTS = (
+    "CREATE VIRTUAL TABLE turn_fts USING fts5(user, agent, actions, errors, content='', "
+    "tokenize=\"ascii tokenchars '_-./:#@+%~=&*$!?^|\\'\")"
+)
+
+SCHEMA_1 = (
+    "CREATE TABLE kmp_meta(key TEXT PRIMARY KEY, value) WITHOUT ROWID",
+    # One session of the workspace, as discovery saw it last.
+    """CREATE TABLE session(
+        session_id TEXT PRIMARY KEY, kind TEXT NOT NULL, dir TEXT NOT NULL, cwd TEXT, title TEXT,
+        created_at INTEGER, updated_at INTEGER, archived INTEGER NOT NULL DEFAULT 0,
+        forked_from TEXT, imported_from TEXT, present INTEGER NOT NULL DEFAULT 1) WITHOUT ROWID""",
+    # One wire file. `version` counts commits (optimistic lock of a fold), `generation` counts rereads from 0.
+    """CREATE TABLE source(
+        id INTEGER PRIMARY KEY, session_id TEXT NOT NULL, agent_id TEXT NOT NULL, path TEXT NOT NULL,
+        kind TEXT NOT NULL DEFAULT 'main', parent_agent TEXT,
+        version INTEGER NOT NULL DEFAULT 0, generation INTEGER NOT NULL DEFAULT 0,
+        dev INTEGER, ino INTEGER, offset INTEGER NOT NULL DEFAULT 0, head_hash TEXT, tail_hash TEXT,
+        size INTEGER, mtime_ns INTEGER, state BLOB, complete INTEGER NOT NULL DEFAULT 0,
+        counts TEXT NOT NULL DEFAULT '{}', seen_at INTEGER, present INTEGER NOT NULL DEFAULT 1,
+        UNIQUE(session_id, agent_id))""",
+    # A turn's content, once, immutable; its id is also its FTS rowid and never used again (AUTOINCREMENT).
+    # `shown` is the occurrence that a search shows: the earliest live one, NULL if there is none.
+    """CREATE TABLE content(
+        id INTEGER PRIMARY KEY AUTOINCREMENT, digest BLOB NOT NULL UNIQUE, body BLOB NOT NULL,
+        shown INTEGER)""",
+    """CREATE TABLE occurrence(
+        id INTEGER PRIMARY KEY, source_id INTEGER NOT NULL, session_id TEXT NOT NULL, agent_id TEXT NOT NULL,
+        position INTEGER NOT NULL, turn_id INTEGER NOT NULL, content_id INTEGER NOT NULL,
+        opener_digest TEXT NOT NULL, prompt_id TEXT, origin TEXT NOT NULL, status TEXT NOT NULL,
+        open INTEGER NOT NULL, copied INTEGER NOT NULL, undone INTEGER NOT NULL, undone_at INTEGER,
+        started_at INTEGER, ended_at INTEGER, last_at INTEGER, start INTEGER NOT NULL, end INTEGER NOT NULL,
+        line_first INTEGER NOT NULL, line_last INTEGER NOT NULL,
+        generation INTEGER NOT NULL, seen_at INTEGER NOT NULL,
+        UNIQUE(session_id, agent_id, position))""",
+    "CREATE INDEX occurrence_content ON occurrence(content_id)",
+    "CREATE INDEX occurrence_opener ON occurrence(opener_digest)",
+    "CREATE INDEX occurrence_source ON occurrence(source_id, position)",
+    "CREATE INDEX occurrence_time ON occurrence(started_at)",
+    # A tool call that started a sub-agent: how a sub-agent's turns find their parent turn.
+    """CREATE TABLE spawn(
+        session_id TEXT NOT NULL, agent_id TEXT NOT NULL, parent_agent TEXT NOT NULL,
+        position INTEGER NOT NULL, call_id TEXT NOT NULL,
+        PRIMARY KEY(session_id, agent_id, parent_agent, position, call_id)) WITHOUT ROWID""",
+    """CREATE TABLE refined(
+        content_id INTEGER PRIMARY KEY, version INTEGER NOT NULL, summary TEXT NOT NULL, facts TEXT NOT NULL,
+        entities TEXT NOT NULL, decision INTEGER NOT NULL, categories TEXT NOT NULL, refined_at INTEGER NOT NULL)""",
+    "CREATE TABLE entity(id INTEGER PRIMARY KEY, kind TEXT NOT NULL, value TEXT NOT NULL, UNIQUE(kind, value))",
+    """CREATE TABLE mention(
+        entity_id INTEGER NOT NULL, content_id INTEGER NOT NULL, written INTEGER NOT NULL DEFAULT 0,
+        PRIMARY KEY(entity_id, content_id)) WITHOUT ROWID""",
+    "CREATE INDEX mention_content ON mention(content_id)",
+    FTS,
+)
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (SCHEMA_1,)
+"""Statements from schema n to n+1, applied in order, each step in one transaction; never destructive."""
+SCHEMA_VERSION = len(MIGRATIONS)
+
+transient = tenacity.AsyncRetrying(
+    retry=tenacity.retry_if_exception(
+        lambda error: isinstance(error, sqlite3.OperationalError) and "locked" in str(error)
+    ),
+    stop=tenacity.stop_after_attempt(6),
+    wait=tenacity.wait_random_exponential(multiplier=0.05, max=1.0),
+    reraise=True,
+)
+"""Bounded, jittered retries for a lock that outlived the busy timeout."""
+
+
+class Database:
+    """One connection to a store's database. ``write=False`` opens it read-only."""
+
+    def __init__(self, path: Path, connection: aiosqlite.Connection, *, write: bool) -> None:
+        self.path = path
+        self.write = write
+        self._connection = connection
+
+    @classmethod
+    async def open(cls, path: Path, *, write: bool = True) -> Self:
+        """Open (``write``: create and migrate) the database.
+
+        Raises StoreError if the file is no database, is newer than this program, or cannot be written.
+        """
+        try:
+            if write:
+                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                if not path.exists():
+                    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+            mode = "rw" if write else "ro"
+            connection = await aiosqlite.connect(
+                f"{path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None, cached_statements=256
+            )
+        except (OSError, sqlite3.Error) as error:
+            raise store_error(path, error) from error
+        self = cls(path, connection, write=write)
+        try:
+            await self._prepare()
+        except BaseException as error:
+            await connection.close()
+            if isinstance(error, sqlite3.Error):
+                raise store_error(path, error) from error
+            raise
+        return self
+
+    async def _prepare(self) -> None:
+        await self._connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
+        await self._connection.execute(f"PRAGMA cache_size=-{CACHE_KIB}")
+        await self._connection.execute(f"PRAGMA mmap_size={MMAP_BYTES}")
+        await self._connection.execute("PRAGMA temp_store=MEMORY")
+        if self.write:
+            await self._connection.execute("PRAGMA journal_mode=WAL")
+            # WAL with NORMAL survives any kill of the process; a power cut may lose the last commits, never
+            # tear them, and what is lost is read again from the wire.
+            await self._connection.execute("PRAGMA synchronous=NORMAL")
+        version = await self.schema_version()
+        if version > SCHEMA_VERSION:
+            raise StoreError(
+                f"{self.path}: schema {version} is newer than this program knows ({SCHEMA_VERSION}); "
+                "update kimi-memory-pipeline"
+            )
+        if version < SCHEMA_VERSION and self.write:
+            await self._migrate()
+
+    async def schema_version(self) -> int:
+        """Our schema's number; 0 if the file has none of our tables."""
+        if not await self.rows("SELECT 1 FROM sqlite_master WHERE type='table' AND name='kmp_meta'"):
+            return 0
+        return int(await self.meta("schema", 0))
+
+    async def _migrate(self) -> None:
+        async with self.transaction():
+            version = await self.schema_version()  # again, under the lock: another process may have been first
+            for number in range(version, SCHEMA_VERSION):
+                for statement in MIGRATIONS[number]:
+                    await self._connection.execute(statement)
+            await self.set_meta("schema", SCHEMA_VERSION)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[None]:
+        """A write transaction: committed on leaving, rolled back on any exception or cancellation."""
+        async for attempt in transient.copy():
+            with attempt:
+                await self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            await self._connection.rollback()
+            raise
+        await self._connection.commit()
+
+    async def rows(self, sql: str, parameters: Iterable[Any] = ()) -> Sequence[Any]:
+        """All rows of a query."""
+        return list(await self._connection.execute_fetchall(sql, parameters))
+
+    async def row(self, sql: str, parameters: Iterable[Any] = ()) -> Any:
+        """The first row of a query, or ``None``."""
+        found = await self.rows(sql, parameters)
+        return found[0] if found else None
+
+    async def execute(self, sql: str, parameters: Iterable[Any] = ()) -> int:
+        """Run one statement; returns the number of rows it changed."""
+        cursor = await self._connection.execute(sql, parameters)
+        count = cursor.rowcount
+        await cursor.close()
+        return count
+
+    async def executemany(self, sql: str, rows: Iterable[Iterable[Any]]) -> None:
+        """Run one statement for many rows in a single hop to the database thread."""
+        cursor = await self._connection.executemany(sql, rows)
+        await cursor.close()
+
+    async def meta(self, key: str, default: Any = None) -> Any:
+        """A value of the store's own notes (schema, tokenizer version …)."""
+        found = await self.row("SELECT value FROM kmp_meta WHERE key=?", (key,))
+        return found[0] if found else default
+
+    async def set_meta(self, key: str, value: Any) -> None:
+        await self.execute(
+            "INSERT INTO kmp_meta(key, value) VALUES(?, ?) ON CONFLICT(key) DO UPDATE SET value=excluded.value",
+            (key, value),
+        )
+
+    async def close(self) -> None:
+        """Close the connection; a writer lets SQLite tidy its statistics first."""
+        await self._connection.close()
+
+
+@asynccontextmanager
+async def open_database(path: Path, *, write: bool = True) -> AsyncIterator[Database]:
+    """``Database.open`` as a context."""
+    database = await Database.open(path, write=write)
+    try:
+        yield database
+    except sqlite3.Error as error:
+        raise store_error(path, error) from error
+    finally:
+        await database.close()
+
+
+def store_error(path: Path, error: Exception) -> PipelineError:
+    """What a person can do about a failed database call."""
+    text = str(error)
+    if isinstance(error, sqlite3.DatabaseError) and ("not a database" in text or "malformed" in text):
+        advice = "the file is damaged; `pipeline rebuild` makes it anew from the wires"
+    elif "readonly" in text or isinstance(error, PermissionError):
+        advice = "the store is read-only; check permissions or set MEMORY_STORE_ROOT"
+    elif "full" in text:
+        advice = "the disk is full; free some space and run again, nothing was lost"
+    elif "locked" in text:
+        advice = "another process holds the store; try again"
+    elif "unable to open" in text:
+        advice = "it cannot be opened; has `pipeline index` run for this workspace?"
+    else:
+        advice = "see the message"
+    return StoreError(f"{path}: {text}; {advice}")
