@@ -1,0 +1,115 @@
+"""What of a turn is searchable: four columns of plain text.
+
+Only what is live (a partial undo takes its steps and steers out), and only what was said or done. Left out:
+injections and notices, bulk tool output, our own tools' calls, and text that we recalled (see
+``stages.snippet``).
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import orjson
+
+from stages.model import Step, ToolCall, Turn
+from stages.snippet import without_fences
+
+CALL_HEAD = 1600
+CALL_TAIL = 400
+"""Characters of one call's arguments that are indexed: from the beginning and from the end."""
+
+ACTIONS_LIMIT = 16_000
+ERRORS_LIMIT = 4_000
+NOTICE_LIMIT = 1_000
+"""Characters of what opened an engine's turn (a task's notification, a scheduled prompt)."""
+
+_BOILERPLATE = ("goal_continuation",)
+"""Origins whose opening text is the same words every time."""
+
+_ESCAPE = re.compile(r'\\(?:u[0-9a-fA-F]{4}|["\\/bfnrt])')
+_STRING_VALUE = re.compile(r'"((?:[^"\\]|\\.)*)(?:"(?!\s*:)|\Z)', re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """The searchable text of one turn: what the person said, what the agent said, did, and ran into."""
+
+    user: str
+    agent: str
+    actions: str
+    errors: str
+
+
+def document(turn: Turn) -> Document:
+    """The searchable text of ``turn``. Deterministic; total for any turn."""
+    calls = [call for step in turn.live_steps for call in step.tools if not call.own]
+    return Document(
+        user="\n".join(_user(turn)),
+        agent="\n".join(_agent(turn.live_steps, turn.compactions)),
+        actions=_joined((text for call in calls for text in _action(call)), ACTIONS_LIMIT),
+        errors=_joined((*(call.error for call in calls), turn.error), ERRORS_LIMIT),
+    )
+
+
+def _user(turn: Turn) -> Iterator[str]:
+    if turn.user_text is not None:
+        yield without_fences(turn.user_text)
+    elif "subagent" in turn.origin:
+        yield without_fences(turn.opening_text)
+    elif not any(word in turn.origin for word in _BOILERPLATE):
+        yield without_fences(turn.opening_text)[:NOTICE_LIMIT]
+    yield from (without_fences(steer.text) for steer in turn.live_steers if steer.human)
+
+
+def _agent(steps: tuple[Step, ...], compactions: tuple[str, ...]) -> Iterator[str]:
+    yield from (without_fences(text) for step in steps for text in step.texts)
+    yield from map(without_fences, compactions)
+
+
+def _action(call: ToolCall) -> Iterator[str]:
+    """Name, command, paths, and the argument values that say something else."""
+    yield call.name
+    if call.command:
+        yield call.command
+    paths = [touch.path for touch in call.files]
+    yield from paths
+    values = [
+        value
+        for value in argument_values(call.args)
+        if value != call.command and not any(value.endswith(path) for path in paths)
+    ]
+    yield _capped(without_fences("\n".join(values)))
+
+
+def argument_values(args: str) -> Iterator[str]:
+    """The strings and numbers among the values of a call's arguments (compact JSON, possibly cut short)."""
+    try:
+        yield from _leaves(orjson.loads(args))
+    except orjson.JSONDecodeError:
+        for match in _STRING_VALUE.finditer(args):
+            yield _ESCAPE.sub(" ", match[1])
+
+
+def _leaves(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        if value:
+            yield value
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _leaves(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _leaves(item)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield str(value)
+
+
+def _capped(text: str) -> str:
+    if len(text) <= CALL_HEAD + CALL_TAIL:
+        return text
+    return f"{text[:CALL_HEAD]}\n{text[-CALL_TAIL:]}"
+
+
+def _joined(texts: Iterator[str] | tuple[str, ...], limit: int) -> str:
+    """The distinct texts, one a line: a path named by ten calls of one turn is indexed once."""
+    return "\n".join(dict.fromkeys(text for text in texts if text))[:limit]
