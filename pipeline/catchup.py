@@ -1,0 +1,263 @@
+"""Catch-up: fold what the wires gained since the last time, and commit it.
+
+    wires with news ─► readers (fold, off the loop) ─► bounded stream of batches ─► one writer (transactions)
+
+Rows and offset commit together, and only if the wire's row still has the version that the fold started from;
+otherwise the batch is dropped and the wire is read again from the stored checkpoint. A kill at any instant, or two
+processes on one file, lose nothing and repeat nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import anyio
+from anyio import to_thread
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+
+from pipeline.fold import BATCH_BYTES, FoldBatch, FoldJob, fold
+from pipeline.report import Report
+from pipeline.sessions import Agent, Session
+from pipeline.store import sources as rows
+from pipeline.store.database import Database
+from pipeline.store.sources import Source
+from pipeline.store.turns import apply_batch, drop_old_generation
+from pipeline.workers import Workers
+from stages.split import Origin
+from stages.tail import SourceGone, SourceIrregular, SourceRewritten, Verdict, verdict
+
+log = logging.getLogger(__name__)
+
+ROUNDS = 4
+"""How often wires that changed under us, or that another process folded first, are taken up again in one call."""
+BUDGET_BYTES = 1024 * 1024
+"""Piece size under a time budget: about 10 ms of work, so that the budget is kept."""
+COALESCE = 16
+"""Batches committed in one transaction at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One wire with news."""
+
+    source: Source
+    origin: Origin
+    verdict: Verdict
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """A batch on its way to the writer. ``source`` carries the generation that its rows belong to."""
+
+    source: Source
+    batch: FoldBatch
+    first: bool
+
+
+Progress = Callable[[int, int], None]
+"""Called with (bytes done, bytes in all) after each commit."""
+
+
+async def catch_up(
+    database: Database,
+    sessions: Sequence[Session],
+    *,
+    key: bytes,
+    workers: Workers,
+    report: Report,
+    budget: float | None = None,
+    progress: Progress | None = None,
+) -> None:
+    """Fold all news of ``sessions`` into the store; with a ``budget`` (seconds) as much as it allows, newest first.
+
+    Totals go to ``report``. One bad wire is counted and named there, and never stops the others.
+    """
+    began = time.monotonic()
+    deadline = None if budget is None else began + budget
+    now = _now_ms()
+    if not await rows.unchanged(database, sessions):
+        async with database.transaction():
+            await rows.register(database, sessions, now=now)
+            await rows.mark_gone(database, sessions)
+    stale: set[int] | None = None
+    for _ in range(ROUNDS):
+        known = await rows.sources(database)
+        work = await to_thread.run_sync(_plan, known, sessions, stale)
+        if not work:
+            break
+        run = _Run(database, key, workers, report, deadline, progress, sum(item.size for item in work))
+        stale = await run.all(work)
+        if not stale or report.incomplete:
+            break
+    report.seconds += time.monotonic() - began
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _plan(
+    known: dict[tuple[str, str], Source], sessions: Sequence[Session], only: set[int] | None
+) -> list[Work]:
+    """Wires with news, newest first (stat calls: run off the loop)."""
+    work = []
+    for session in sessions:
+        for agent in session.agents:
+            source = known.get((session.session_id, agent.agent_id))
+            if source is None or (only is not None and source.id not in only):
+                continue
+            found = verdict(agent.wire, source.checkpoint)
+            if found in (Verdict.SAME, Verdict.GONE, Verdict.IRREGULAR):
+                if found is Verdict.SAME and not source.complete:
+                    found = Verdict.APPEND
+                else:
+                    continue
+            try:
+                stat = agent.wire.stat()
+            except OSError:
+                continue
+            done = source.checkpoint.offset if source.checkpoint and found is Verdict.APPEND else 0
+            origin = _origin(session, agent)
+            work.append((stat.st_mtime_ns, Work(replace(source, path=str(agent.wire)), origin, found, stat.st_size - done)))
+    work.sort(key=lambda item: -item[0])
+    return [item for _, item in work]
+
+
+def _origin(session: Session, agent: Agent) -> Origin:
+    return Origin(
+        session_id=session.session_id,
+        agent_id=agent.agent_id,
+        cwd=session.cwd,
+        context_copied=agent.forked_from is not None,
+        imported=session.imported_from is not None,
+        forked=session.forked_from is not None,
+    )
+
+
+class _Run:
+    """One round over the wires with news."""
+
+    def __init__(
+        self,
+        database: Database,
+        key: bytes,
+        workers: Workers,
+        report: Report,
+        deadline: float | None,
+        progress: Progress | None,
+        total: int,
+    ) -> None:
+        self.database = database
+        self.key = key
+        self.workers = workers
+        self.report = report
+        self.deadline = deadline
+        self.progress = progress
+        self.total = total
+        self.done = 0
+        self.stale: set[int] = set()
+        self.current: dict[int, Source] = {}
+
+    async def all(self, work: Sequence[Work]) -> set[int]:
+        """Fold everything; returns the wires to take up again."""
+        send, receive = anyio.create_memory_object_stream[Folded](self.workers.jobs)
+        items = iter(work)
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._write_all, receive)
+            async with send, anyio.create_task_group() as readers:
+                for _ in range(min(self.workers.jobs + 1, len(work))):
+                    readers.start_soon(self._read_all, items, send.clone())
+        return self.stale
+
+    async def _read_all(self, items: Iterator[Work], send: MemoryObjectSendStream[Folded]) -> None:
+        async with send:
+            for item in items:
+                if self.deadline is not None and time.monotonic() >= self.deadline:
+                    self.report.incomplete = True
+                    return
+                try:
+                    await self._read(item, send)
+                except (SourceGone, SourceIrregular) as error:
+                    self.report.skipped[error.reason] += 1
+                except SourceRewritten:
+                    self.stale.add(item.source.id)
+                except (anyio.BrokenWorkerProcess, Exception) as error:  # one bad wire never stops a run
+                    log.exception("folding %s failed", item.source.path)
+                    self.report.skipped["failed"] += 1
+                    self.report.failures.append(f"{item.source.path}: {type(error).__name__}: {error}")
+
+    async def _read(self, item: Work, send: MemoryObjectSendStream[Folded]) -> None:
+        source, first = item.source, True
+        job = FoldJob(item.source.path, item.origin, self.key, limit=BATCH_BYTES if self.deadline is None else BUDGET_BYTES)
+        if item.verdict is Verdict.APPEND:
+            job = replace(job, checkpoint=source.checkpoint, state=await rows.saved_state(self.database, source.id))
+        else:
+            source = replace(source, generation=source.generation + 1)
+        while True:
+            batch = await self.workers.run(fold, job)
+            if batch.checkpoint is None:  # nothing complete in it yet
+                return
+            await send.send(Folded(source, batch, first))
+            first = False
+            if batch.at_end or source.id in self.stale:
+                return
+            if self.deadline is not None and time.monotonic() >= self.deadline:
+                self.report.incomplete = True
+                return
+            job = replace(job, checkpoint=batch.checkpoint, state=batch.state)
+
+    async def _write_all(self, receive: MemoryObjectReceiveStream[Folded]) -> None:
+        async with receive:
+            async for folded in receive:
+                together = [folded]
+                while len(together) < COALESCE:
+                    try:
+                        together.append(receive.receive_nowait())
+                    except (anyio.WouldBlock, anyio.EndOfStream):
+                        break
+                async with self.database.transaction():
+                    for item in together:
+                        await self._write(item)
+                if self.progress is not None:
+                    self.progress(self.done, self.total)
+
+    async def _write(self, folded: Folded) -> None:
+        source, batch = folded.source, folded.batch
+        self.done += batch.read
+        if source.id in self.stale or batch.checkpoint is None:
+            return
+        expected = self.current.get(source.id, source)
+        stored = await rows.source(self.database, source.id)
+        if stored.version != expected.version:
+            self.stale.add(source.id)
+            return
+        now = _now_ms()
+        source = replace(source, version=stored.version)
+        await apply_batch(self.database, source, batch, now=now)
+        reread = source.generation != stored.generation
+        if batch.at_end and (reread or not stored.complete):
+            await drop_old_generation(self.database, source)
+        counts = dict(batch.counts) if reread else _sum(stored, batch)
+        await rows.advance(
+            self.database, source, batch.checkpoint, batch.state, complete=batch.at_end, counts=counts, now=now
+        )
+        self.current[source.id] = replace(source, version=stored.version + 1)
+        self._count(folded)
+
+    def _count(self, folded: Folded) -> None:
+        self.report.files += folded.first
+        self.report.bytes += folded.batch.read
+        self.report.turns += len(folded.batch.turns)
+        self.report.redacted.update(folded.batch.redacted)
+        self.report.note(folded.batch.counts)
+
+
+def _sum(stored: Source, batch: FoldBatch) -> dict[str, int]:
+    total = dict(stored.counts)
+    for name, count in batch.counts.items():
+        total[name] = total.get(name, 0) + count
+    return total

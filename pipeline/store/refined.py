@@ -1,0 +1,202 @@
+"""Refined records in the store: which turns lack one, writing them with their entities, reading them for themes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+
+from pipeline.store.database import Database
+from pipeline.store.turns import bodies, unpack
+from pipeline.store.turns import OCCURRENCE, Occurrence, occurrence
+from stages.model import Entities, Fact, Refined, RefinedTurn, Turn, TurnKey, final_text
+from stages.refine import REFINER_VERSION
+
+_PLACE = ", ".join(f"o.{column}" for column in OCCURRENCE.split(", "))
+LENT_CHARS = 2000
+"""How much of a sub-agent's answer is lent to the turn that called it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A content to refine, the one it may answer (the turn before it), and the directory its paths are under."""
+
+    content_id: int
+    previous_id: int | None
+    cwd: str | None
+
+
+async def unrefined(database: Database, content_ids: Iterable[int] | None = None) -> list[Candidate]:
+    """Shown turns that have no refined record of this version; of ``content_ids`` only, if given.
+
+    Open turns are left out: their content still changes. In file order, so that bodies are read in sequence.
+    """
+    where = ""
+    if content_ids is not None:
+        await _fill(database, content_ids)
+        where = "AND c.id IN (SELECT id FROM chosen)"
+    found = await database.rows(
+        f"""SELECT c.id, (SELECT p.content_id FROM occurrence p WHERE p.session_id=o.session_id
+                AND p.agent_id=o.agent_id AND p.position<o.position AND p.undone=0
+                ORDER BY p.position DESC LIMIT 1), s.cwd
+            FROM content c JOIN occurrence o ON o.id=c.shown
+            LEFT JOIN session s ON s.session_id=o.session_id
+            LEFT JOIN refined r ON r.content_id=c.id
+            WHERE o.open=0 AND (r.version IS NULL OR r.version<>?) {where} ORDER BY c.id""",
+        (REFINER_VERSION,),
+    )
+    return [Candidate(*row) for row in found]
+
+
+async def _fill(database: Database, content_ids: Iterable[int]) -> None:
+    await database.execute("CREATE TEMP TABLE IF NOT EXISTS chosen(id INTEGER PRIMARY KEY)")
+    await database.execute("DELETE FROM chosen")
+    await database.executemany("INSERT OR IGNORE INTO chosen VALUES(?)", [(i,) for i in content_ids])
+
+
+async def store_refined(database: Database, refined: Sequence[tuple[int, Refined]], *, now: int) -> None:
+    """Write refined records and their entities; call inside a transaction. Contents gone meanwhile are skipped."""
+    alive = {
+        row[0]
+        for begin in range(0, len(refined), 500)
+        for row in await database.rows(
+            f"SELECT id FROM content WHERE id IN ({','.join('?' * len(refined[begin : begin + 500]))})",
+            [content_id for content_id, _ in refined[begin : begin + 500]],
+        )
+    }
+    rows = [(content_id, record) for content_id, record in refined if content_id in alive]
+    await database.executemany(
+        "INSERT OR REPLACE INTO refined VALUES(?,?,?,?,?,?,?,?)",
+        [
+            (
+                content_id,
+                REFINER_VERSION,
+                record.summary,
+                orjson.dumps([[f.type, f.text, f.source, f.span] for f in record.facts]).decode(),
+                _dump_entities(record.entities),
+                int(record.decision),
+                orjson.dumps(record.categories).decode(),
+                now,
+            )
+            for content_id, record in rows
+        ],
+    )
+    await _store_mentions(database, rows)
+
+
+async def _store_mentions(database: Database, rows: Sequence[tuple[int, Refined]]) -> None:
+    await database.executemany("DELETE FROM mention WHERE content_id=?", [(content_id,) for content_id, _ in rows])
+    pairs = {pair for _, record in rows for pair in record.entities.pairs()}
+    await database.executemany("INSERT OR IGNORE INTO entity(kind, value) VALUES(?,?)", sorted(pairs))
+    await database.executemany(
+        "INSERT OR IGNORE INTO mention(entity_id, content_id, written)"
+        " SELECT id, ?, ? FROM entity WHERE kind=? AND value=?",
+        [
+            (content_id, int(kind == "file" and value in record.entities.files_written), kind, value)
+            for content_id, record in rows
+            for kind, value in record.entities.pairs()
+        ],
+    )
+
+
+_FIELDS = ("files_read", "files_written", "symbols", "commands", "errors", "tools", "urls", "packages", "issues")
+
+
+def _dump_entities(entities: Entities) -> str:
+    return orjson.dumps({name: getattr(entities, name) for name in _FIELDS if getattr(entities, name)}).decode()
+
+
+def _load_entities(text: str) -> Entities:
+    return Entities(**{name: tuple(values) for name, values in orjson.loads(text).items()})
+
+
+def load_refined(row: Sequence[Any]) -> Refined:
+    """The record of a row ``summary, facts, entities, decision, categories``."""
+    return Refined(
+        summary=row[0],
+        facts=tuple(Fact(t, text, source, tuple(span) if span else None) for t, text, source, span in orjson.loads(row[1])),
+        entities=_load_entities(row[2]),
+        decision=bool(row[3]),
+        categories=tuple(orjson.loads(row[4])),
+    )
+
+
+async def refined_turns(database: Database, content_ids: Iterable[int] | None = None) -> list[RefinedTurn]:
+    """Refined turns in their shown place, in time order; of ``content_ids`` only, if given.
+
+    A sub-agent's turns lend their text and entities to the turn that called it (design: Identity).
+    """
+    where = ""
+    if content_ids is not None:
+        await _fill(database, content_ids)
+        where = "WHERE c.id IN (SELECT id FROM chosen)"
+    found = await database.rows(
+        f"""SELECT {_PLACE}, r.summary, r.facts, r.entities, r.decision, r.categories, c.body, s.title
+            FROM content c JOIN occurrence o ON o.id=c.shown JOIN refined r ON r.content_id=c.id
+            LEFT JOIN session s ON s.session_id=o.session_id {where}
+            ORDER BY coalesce(o.started_at, 0), o.session_id, o.agent_id, o.position"""
+    )
+    lent = await _lent(database)
+    turns = []
+    for row in found:
+        place = occurrence(row)
+        turn = _refined_turn(place, load_refined(row[21:26]), unpack(row[26], place), row[27] or "")
+        for child in lent.get((place.session_id, place.agent_id, place.position), ()):
+            turn = _lend(turn, child)
+        turns.append(turn)
+    return turns
+
+
+def _refined_turn(place: Occurrence, refined: Refined, turn: Turn, title: str) -> RefinedTurn:
+    said = [turn.user_text or "", *(steer.text for steer in turn.live_steers if steer.human)]
+    return RefinedTurn(
+        key=TurnKey(place.session_id, place.agent_id, place.position, place.turn_id, place.opener_digest),
+        origin=place.origin,
+        status=turn.status,
+        timestamp=place.started_at or 0,
+        user_text="\n".join(text for text in said if text),
+        answer=final_text(turn.live_steps) or "",
+        refined=refined,
+        ended_at=place.ended_at,
+        session_title=title,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Loan:
+    answer: str
+    entities: Entities | None
+
+
+async def _lent(database: Database) -> dict[tuple[str, str, int], list[_Loan]]:
+    """What sub-agents lend, by the calling turn's key."""
+    found = await database.rows(
+        """SELECT w.session_id, w.parent_agent, w.position, o.content_id, r.entities
+           FROM spawn w JOIN occurrence o ON o.session_id=w.session_id AND o.agent_id=w.agent_id AND o.undone=0
+           LEFT JOIN refined r ON r.content_id=o.content_id ORDER BY o.position"""
+    )
+    texts = await bodies(database, list({row[3] for row in found})) if found else {}
+    loans: dict[tuple[str, str, int], list[_Loan]] = {}
+    for session, agent, position, content_id, entities in found:
+        body = texts.get(content_id)
+        if body is None:
+            continue
+        place = Occurrence(0, session, agent, position, 0, content_id, "", None, "", "", False, False, False,
+                           None, None, None, None, 0, 0, 0, 0)  # fmt: skip
+        answer = final_text(unpack(body, place).live_steps) or ""
+        loan = _Loan(answer[:LENT_CHARS], _load_entities(entities) if entities else None)
+        loans.setdefault((session, agent, position), []).append(loan)
+    return loans
+
+
+def _lend(turn: RefinedTurn, loan: _Loan) -> RefinedTurn:
+    entities = turn.refined.entities
+    if loan.entities is not None:
+        entities = Entities(
+            **{name: tuple(dict.fromkeys((*getattr(entities, name), *getattr(loan.entities, name)))) for name in _FIELDS}
+        )
+    return replace(
+        turn, answer=f"{turn.answer}\n{loan.answer}".strip(), refined=replace(turn.refined, entities=entities)
+    )

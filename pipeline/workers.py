@@ -1,0 +1,31 @@
+"""Where the pure cores run: in a thread (one job) or in worker processes (``--jobs N``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import anyio
+from anyio import to_process, to_thread
+
+A = TypeVar("A")
+R = TypeVar("R")
+
+
+class Workers:
+    """Runs synchronous work off the event loop, at most ``jobs`` pieces at once.
+
+    With one job a thread does it: no process to start, and SQLite releases the interpreter lock while it writes.
+    With more, each piece goes to a process of a pool; arguments and results must pickle. A cancelled piece's
+    process is killed: pieces change nothing, the caller commits.
+    """
+
+    def __init__(self, jobs: int) -> None:
+        self.jobs = max(1, jobs)
+        self._limiter = anyio.CapacityLimiter(self.jobs)
+
+    async def run(self, work: Callable[[A], R], argument: A) -> R:
+        """The result of ``work(argument)``; raises what it raises, or BrokenWorkerProcess if its process died."""
+        if self.jobs == 1:
+            return await to_thread.run_sync(work, argument, limiter=self._limiter, abandon_on_cancel=True)
+        return await to_process.run_sync(work, argument, limiter=self._limiter, cancellable=True)
