@@ -27,7 +27,7 @@ from pipeline.store.sources import Source
 from pipeline.store.turns import apply_batch, drop_old_generation
 from pipeline.workers import Workers
 from stages.split import Origin
-from stages.tail import SourceGone, SourceIrregular, SourceRewritten, Verdict, verdict
+from stages.tail import SourceError, SourceRewritten, Verdict, verdict
 
 log = logging.getLogger(__name__)
 
@@ -111,11 +111,12 @@ def _plan(
             if source is None or (only is not None and source.id not in only):
                 continue
             found = verdict(agent.wire, source.checkpoint)
-            if found in (Verdict.SAME, Verdict.GONE, Verdict.IRREGULAR):
-                if found is Verdict.SAME and not source.complete:
-                    found = Verdict.APPEND
-                else:
+            if found is Verdict.SAME:
+                if source.complete:
                     continue
+                found = Verdict.APPEND  # an interrupted reread has not yet dropped what the file lost
+            if found in (Verdict.GONE, Verdict.IRREGULAR):
+                continue
             try:
                 stat = agent.wire.stat()
             except OSError:
@@ -181,10 +182,10 @@ class _Run:
                     return
                 try:
                     await self._read(item, send)
-                except (SourceGone, SourceIrregular) as error:
-                    self.report.skipped[error.reason] += 1
                 except SourceRewritten:
                     self.stale.add(item.source.id)
+                except SourceError as error:
+                    self.report.skipped[error.verdict.value] += 1
                 except (anyio.BrokenWorkerProcess, Exception) as error:  # one bad wire never stops a run
                     log.exception("folding %s failed", item.source.path)
                     self.report.skipped["failed"] += 1

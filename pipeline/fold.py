@@ -79,12 +79,14 @@ def fold(job: FoldJob) -> FoldBatch:
     splitter: Splitter | None = None
     if job.state is not None:
         splitter = open_splitter(b"", job.origin, redact, job.state)
+    begin = job.checkpoint.offset if job.checkpoint else 0
     for chunk, checkpoint in tail.read(job.path, job.checkpoint, limit=job.limit):
-        if splitter is None:
+        if splitter is None and chunk.data:
             splitter = open_splitter(chunk.data[:HEAD_BYTES], job.origin, redact)
-        folded.apply(splitter.feed(chunk))
+        if splitter is not None:
+            folded.apply(splitter.feed(chunk))
         batch.checkpoint = checkpoint
-        batch.read += chunk.end - chunk.start
+        batch.read = checkpoint.offset - begin
         batch.counts.update(dict(chunk.skipped))
     batch.at_end = batch.read < job.limit
     if splitter is not None:

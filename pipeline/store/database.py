@@ -15,19 +15,18 @@ from pathlib import Path
 from typing import Any, Self
 
 import aiosqlite
+import anyio
 import tenacity
 
-from pipeline.errors import PipelineError, StoreError
+from pipeline.errors import PipelineError, StoreError, StoreTooNew
+from stages.tokens import FTS5_TOKENIZE
 
 BUSY_TIMEOUT_MS = 10_000
 """How long SQLite itself waits for another writer; tenacity then tries again."""
 CACHE_KIB = 16_384
 MMAP_BYTES = 256 * 1024 * 1024
 
-FTS = (
-    "CREATE VIRTUAL TABLE turn_fts USING fts5(user, agent, actions, errors, content='', "
-    "tokenize=\"ascii tokenchars '_-./:#@+%~=&*$!?^|\\'\")"
-)
+FTS = f"""CREATE VIRTUAL TABLE turn_fts USING fts5(user, agent, actions, errors, content='', tokenize="{FTS5_TOKENIZE}")"""
 
 SCHEMA_1 = (
     "CREATE TABLE kmp_meta(key TEXT PRIMARY KEY, value) WITHOUT ROWID",
@@ -101,6 +100,7 @@ class Database:
         self.path = path
         self.write = write
         self._connection = connection
+        self._writing = anyio.Lock()
 
     @classmethod
     async def open(cls, path: Path, *, write: bool = True) -> Self:
@@ -141,10 +141,7 @@ class Database:
             await self._connection.execute("PRAGMA synchronous=NORMAL")
         version = await self.schema_version()
         if version > SCHEMA_VERSION:
-            raise StoreError(
-                f"{self.path}: schema {version} is newer than this program knows ({SCHEMA_VERSION}); "
-                "update kimi-memory-pipeline"
-            )
+            raise StoreTooNew(self.path, version, SCHEMA_VERSION)
         if version < SCHEMA_VERSION and self.write:
             await self._migrate()
 
@@ -164,16 +161,21 @@ class Database:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[None]:
-        """A write transaction: committed on leaving, rolled back on any exception or cancellation."""
-        async for attempt in transient.copy():
-            with attempt:
-                await self._connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            await self._connection.rollback()
-            raise
-        await self._connection.commit()
+        """A write transaction: committed on leaving, rolled back on any exception or cancellation.
+
+        Tasks that share this connection take turns.
+        """
+        async with self._writing:
+            async for attempt in transient.copy():
+                with attempt:
+                    await self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                await self._connection.commit()
+            except BaseException:
+                with anyio.CancelScope(shield=True):
+                    await self._connection.rollback()
+                raise
 
     async def rows(self, sql: str, parameters: Iterable[Any] = ()) -> Sequence[Any]:
         """All rows of a query."""
@@ -227,16 +229,17 @@ async def open_database(path: Path, *, write: bool = True) -> AsyncIterator[Data
 def store_error(path: Path, error: Exception) -> PipelineError:
     """What a person can do about a failed database call."""
     text = str(error)
-    if isinstance(error, sqlite3.DatabaseError) and ("not a database" in text or "malformed" in text):
-        advice = "the file is damaged; `pipeline rebuild` makes it anew from the wires"
-    elif "readonly" in text or isinstance(error, PermissionError):
-        advice = "the store is read-only; check permissions or set MEMORY_STORE_ROOT"
-    elif "full" in text:
-        advice = "the disk is full; free some space and run again, nothing was lost"
-    elif "locked" in text:
-        advice = "another process holds the store; try again"
-    elif "unable to open" in text:
-        advice = "it cannot be opened; has `pipeline index` run for this workspace?"
-    else:
-        advice = "see the message"
-    return StoreError(f"{path}: {text}; {advice}")
+    return StoreError(path, text, hint=next((advice for sign, advice in _ADVICE if sign in text), ""))
+
+
+_ADVICE = (
+    ("not a database", "The file is damaged; `pipeline rebuild` makes it anew from the wires."),
+    ("malformed", "The file is damaged; `pipeline rebuild` makes it anew from the wires."),
+    ("readonly", "The store is read-only; check permissions, or set MEMORY_STORE_ROOT elsewhere."),
+    ("ermission denied", "The store is read-only; check permissions, or set MEMORY_STORE_ROOT elsewhere."),
+    ("ead-only", "The store is read-only; check permissions, or set MEMORY_STORE_ROOT elsewhere."),
+    ("full", "The disk is full; free some space and run again: nothing was lost."),
+    ("No space", "The disk is full; free some space and run again: nothing was lost."),
+    ("locked", "Another process holds the store; try again."),
+    ("unable to open", "It cannot be opened; has `pipeline index` run for this workspace?"),
+)
