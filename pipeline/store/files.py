@@ -3,7 +3,7 @@
 Every write is a temporary file beside its target, synced, then renamed over it (design: Workspaces and
 stores), so a reader sees the old bytes or the new ones and a kill at any instant leaves at worst a ``.tmp-*``
 file, which the next writer sweeps. Directories are made 0700, files 0600. What the operating system refuses
-is raised as PipelineError that says what to do. Everything here is synchronous: the async edge runs it in
+is raised as StoreError that says what to do. Everything here is synchronous: the async edge runs it in
 threads.
 """
 
@@ -24,7 +24,7 @@ import orjson
 from filelock import FileLock, Timeout
 from tenacity import retry, retry_if_exception, stop_after_delay, wait_exponential_jitter
 
-from pipeline.errors import ExitCode, PipelineError
+from pipeline.errors import StoreError
 
 LOCK_TIMEOUT_S = 10.0
 """How long a writer waits for another one: far above any write of ours, below the client's 60 s per call."""
@@ -53,7 +53,7 @@ T = TypeVar("T")
 def read_bytes(path: Path, *, limit: int | None = None) -> bytes | None:
     """The bytes of a regular file (at most ``limit`` of them), ``None`` when there is none.
 
-    Raises PipelineError when it exists but may not be read.
+    Raises StoreError when it exists but may not be read.
     """
     try:
         if not path.is_file():  # a FIFO or a device would block, or never end
@@ -87,7 +87,7 @@ def read_json(path: Path) -> object:
 def write_bytes(path: Path, data: bytes) -> bool:
     """Put ``data`` at ``path`` atomically; ``False`` when the file holds it already and nothing was written.
 
-    Parents are made. A symbolic link at ``path`` is replaced, never followed. Raises PipelineError on a full
+    Parents are made. A symbolic link at ``path`` is replaced, never followed. Raises StoreError on a full
     or read-only disk or a missing permission; the old file is then as it was and no temporary file stays.
     """
     try:
@@ -111,7 +111,7 @@ def write_json(path: Path, value: object) -> bool:
 
 
 def make_dirs(path: Path) -> None:
-    """Make a directory and its missing parents, each 0700 whatever the umask. Raises PipelineError."""
+    """Make a directory and its missing parents, each 0700 whatever the umask. Raises StoreError."""
     missing = []
     while not path.exists():
         missing.append(path)
@@ -124,7 +124,7 @@ def make_dirs(path: Path) -> None:
 
 
 def rename(source: Path, target: Path) -> None:
-    """Move a file, replacing ``target``; the target's parents are made. Raises PipelineError."""
+    """Move a file, replacing ``target``; the target's parents are made. Raises StoreError."""
     make_dirs(target.parent)
     try:
         _patiently(lambda: source.replace(target))
@@ -135,7 +135,7 @@ def rename(source: Path, target: Path) -> None:
 
 
 def remove(path: Path) -> bool:
-    """Remove a file; ``False`` when there was none. Raises PipelineError."""
+    """Remove a file; ``False`` when there was none. Raises StoreError."""
     try:
         _patiently(path.unlink)
     except FileNotFoundError:
@@ -177,7 +177,7 @@ def locked(root: Path, *names: str, timeout: float = LOCK_TIMEOUT_S) -> Iterator
     All names of one action go into one call: they are taken in one order, so two movers cannot block each
     other. Locks of different top folders may be nested as memory → themes → index. The kernel drops them when
     the process dies, so none is ever stale; the files in ``.locks/`` mean nothing while nobody holds them.
-    Raises PipelineError after ``timeout`` seconds, or when the disk refuses the lock file.
+    Raises StoreError after ``timeout`` seconds, or when the disk refuses the lock file.
     """
     folder = root / LOCK_DIR
     make_dirs(folder)
@@ -188,33 +188,36 @@ def locked(root: Path, *names: str, timeout: float = LOCK_TIMEOUT_S) -> Iterator
                     FileLock(folder / name, timeout=timeout, mode=0o600, poll_interval=LOCK_POLL_S)
                 )
             except Timeout as error:
-                raise PipelineError(
-                    f"another process has kept {name} of {root} locked for {timeout:g} s; try again",
-                    ExitCode.FAILED,
+                raise StoreError(
+                    folder / name,
+                    f"another process has kept it locked for {timeout:g} s",
+                    hint="Try again; if it stays so, end the process that holds it.",
                 ) from error
             except OSError as error:
                 raise refusal(error, folder / name, "lock") from error
         yield
 
 
-def refusal(error: OSError, path: Path, action: str) -> PipelineError:
-    """What the operating system refused, in words that say what to do."""
-    match error.errno:
-        case errno.ENOSPC | errno.EDQUOT:
-            reason = "the disk is full (or the quota is used up): free some space and try again"
-        case errno.EROFS:
-            reason = "the file system is read-only: mount it writable or set MEMORY_STORE_ROOT elsewhere"
-        case errno.EACCES | errno.EPERM:
-            reason = "permission denied: check the owner and mode, or set MEMORY_STORE_ROOT elsewhere"
-        case errno.ENAMETOOLONG:
-            reason = "the name is too long for this file system: choose a shorter one"
-        case errno.ENOTDIR | errno.EEXIST:
-            reason = "a file stands where a directory should be"
-        case errno.EISDIR:
-            reason = "a directory stands where a file should be"
-        case _:
-            reason = error.strerror or str(error)
-    return PipelineError(f"cannot {action} {path}: {reason}", ExitCode.FAILED)
+def refusal(error: OSError, path: Path, action: str) -> StoreError:
+    """What the operating system refused, with what to do about it as the hint."""
+    problem, hint = _REFUSALS.get(error.errno or 0, (error.strerror or str(error), ""))
+    return StoreError(path, f"cannot {action} it: {problem}", hint=hint)
+
+
+_ELSEWHERE = "or name another place for the store with MEMORY_STORE_ROOT"
+_FULL = ("the disk is full", f"Free some space and try again, {_ELSEWHERE}.")
+_DENIED = ("permission denied", f"Check its owner and mode, {_ELSEWHERE}.")
+_REFUSALS: dict[int, tuple[str, str]] = {
+    errno.ENOSPC: _FULL,
+    errno.EDQUOT: ("the disk quota is used up", _FULL[1]),
+    errno.EROFS: ("the file system is read-only", f"Mount it writable, {_ELSEWHERE}."),
+    errno.EACCES: _DENIED,
+    errno.EPERM: _DENIED,
+    errno.ENAMETOOLONG: ("the name is too long for this file system", "Choose a shorter one."),
+    errno.ENOTDIR: ("a file stands where a directory should be", "Move that file away."),
+    errno.EEXIST: ("a file stands where a directory should be", "Move that file away."),
+    errno.EISDIR: ("a directory stands where a file should be", "Move that directory away."),
+}
 
 
 def _is_sharing_violation(error: BaseException) -> bool:

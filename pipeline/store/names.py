@@ -14,7 +14,7 @@ import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
 
-from pipeline.errors import ExitCode, PipelineError
+from pipeline.errors import BadInput
 
 NAME_CHARS = 120
 NAME_BYTES = 240
@@ -36,7 +36,7 @@ _DRIVE = re.compile(r"^[A-Za-z]:")
 
 def file_name(text: str) -> str:
     """The file name (no extension) for any text: one path segment, never empty, hidden or reserved."""
-    name = unicodedata.normalize("NFC", text)
+    name = unicodedata.normalize("NFC", text).strip()
     name = _UNSEEN.sub("_", _SPACE.sub("_", _FORBIDDEN.sub("_", name)))
     name = _fit(name[:NAME_CHARS])
     if name.startswith("."):
@@ -51,7 +51,7 @@ def file_name(text: str) -> str:
 def key_name(key: str) -> str:
     """The sanitised key of a memory: file_name without a ``.md`` that belongs to the file, not to the key.
 
-    Raises PipelineError for a key that climbs (a ``..`` segment) or holds a NUL: never meant well, so never
+    Raises BadInput for a key that climbs (a ``..`` segment) or holds a NUL: never meant well, so never
     repaired.
     """
     _refuse_climbing(key, "key")
@@ -59,10 +59,10 @@ def key_name(key: str) -> str:
 
 
 def theme_name(theme: str) -> str:
-    """The file name (no extension) of a theme; raises PipelineError as key_name does, and when empty."""
+    """The file name (no extension) of a theme; raises BadInput as key_name does, and when empty."""
     _refuse_climbing(theme, "theme")
     if not theme.strip():
-        raise PipelineError("theme is empty: give it a name", ExitCode.USAGE)
+        raise BadInput("theme is empty: give it a name")
     return file_name(theme)
 
 
@@ -70,28 +70,27 @@ def folder_name(folder: str | None) -> str:
     """The folder of a memory, relative to the store, "/"-separated: ``memory``, ``notes/x``,
     ``archive/decisions``.
 
-    Empty means ``memory``; a bare category (``decisions``) lies below ``memory``. Raises PipelineError for an
+    Empty means ``memory``; a bare category (``decisions``) lies below ``memory``. Raises BadInput for an
     absolute path, a ``..`` segment, more than FOLDER_DEPTH segments, or a folder of the store that is not for
     memories.
     """
     text = (folder or "").strip().replace("\\", "/")
     _refuse_climbing(text, "folder")
     if text.startswith("/") or _DRIVE.match(text):
-        raise PipelineError(f"folder {folder!r} is absolute: name one below memory/", ExitCode.USAGE)
+        raise BadInput(f"folder {folder!r} is absolute: name one below memory/")
     parts = [file_name(part) for part in text.split("/") if part.strip() not in ("", ".")]
     if not parts:
         return MEMORY
     if (top := fold(parts[0])) in ROOTS:
         parts[0] = top
     elif top in _RESERVED_FOLDERS:
-        raise PipelineError(
-            f"folder {folder!r} is kept by the store itself: memories live in memory/, notes/ or archive/",
-            ExitCode.USAGE,
+        raise BadInput(
+            f"folder {folder!r} is kept by the store itself: memories live in memory/, notes/ or archive/"
         )
     else:
         parts.insert(0, MEMORY)
     if len(parts) > FOLDER_DEPTH:
-        raise PipelineError(f"folder {folder!r} is deeper than {FOLDER_DEPTH} levels", ExitCode.USAGE)
+        raise BadInput(f"folder {folder!r} is deeper than {FOLDER_DEPTH} levels")
     return "/".join(parts)
 
 
@@ -117,17 +116,17 @@ def same(wanted: str, existing: Iterable[str]) -> str | None:
 
 
 def inside(root: Path, path: Path) -> Path:
-    """``path``, checked to lie below ``root`` also when symbolic links are followed. Raises PipelineError."""
+    """``path``, checked to lie below ``root`` also when symbolic links are followed. Raises BadInput."""
     if not path.parent.resolve().is_relative_to(root.resolve()):
-        raise PipelineError(f"{path} leads out of the store {root}", ExitCode.USAGE)
+        raise BadInput(f"{path} leads out of the store {root}")
     return path
 
 
 def _refuse_climbing(text: str, what: str) -> None:
     if "\0" in text:
-        raise PipelineError(f"{what} holds a NUL character", ExitCode.USAGE)
+        raise BadInput(f"{what} holds a NUL character")
     if any(part.strip() == ".." for part in re.split(r"[\\/]", text)):
-        raise PipelineError(f"{what} {text[:80]!r} climbs out of its folder: leave out '..'", ExitCode.USAGE)
+        raise BadInput(f"{what} {text[:80]!r} climbs out of its folder: leave out '..'")
 
 
 def _fit(name: str) -> str:
