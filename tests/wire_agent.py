@@ -38,9 +38,10 @@ class Ids:
 
 @dataclass(frozen=True, slots=True)
 class Bulk:
-    """The two constant giants of every wire, as JSON text: the tool list and the system prompt."""
+    """The constant giants of every wire, as JSON text: tool lists (main's, a sub-agent's), system prompt."""
 
     tools_json: str
+    sub_tools_json: str
     prompt_json: str
 
 
@@ -52,8 +53,11 @@ def bulk(tools: int = 0, prompt: int = 0) -> Bulk:
         "Executes the request and returns its result. Prefer the dedicated tool over the shell. " * 400
     )[:share]
     listed = [{"name": name, "description": filler, "parameters": {"type": "object"}} for name in names]
+    fewer = [
+        tool for tool in listed if tool["name"] in ("Bash", "FetchURL", "Glob", "Grep", "Read", "WebSearch")
+    ]
     text = "You are a coding agent." + (" Follow the conventions of the project you work in." * 600)[:prompt]
-    return Bulk(dumps(listed), dumps(text))
+    return Bulk(dumps(listed), dumps(fewer), dumps(text))
 
 
 TRIMMED = bulk()
@@ -186,7 +190,9 @@ class Wire:
         self._add(rec.step_begin(me, uuid, turn.number, turn.step, self._tick(2)))
         if self._fresh:
             self._fresh = False
-            self._add(rec.tools_snapshot(me, self.session.bulk.tools_json, self._tick(3)))
+            bulk = self.session.bulk
+            tools = bulk.tools_json if me == "main" else bulk.sub_tools_json
+            self._add(rec.tools_snapshot(me, tools, self._tick(3)))
         self._add(rec.llm_request(me, self._messages, turn.number, turn.step, self._tick()))
         if cut == "cancelled":
             self._cut_step(turn, one, uuid)

@@ -318,7 +318,8 @@ def copy_turn_started(turn: int, prompt_id: str | None, time: int) -> str:
 
 def copy_turn_ended(turn: int, outcome: str, time: int) -> str:
     error = '"errorMessage":"[object Object]",' if outcome == "failed" else ""
-    return f'{{"turnId":{turn},"outcome":"{outcome}",{error}"type":"agent.turn.ended","time":{time},"kind":"event"}}'
+    head = f'"turnId":{turn},"outcome":"{outcome}",{error}'
+    return f'{{{head}"type":"agent.turn.ended","time":{time},"kind":"event"}}'
 
 
 # --- the end of a turn, and what edits the past -------------------------------------------------------------
