@@ -193,13 +193,13 @@ class _Corpus:
         return plans
 
     def session(self, index: int, budget: int) -> None:
-        """One session of about ``budget`` bytes; every 37th is shared with a fork of it."""
+        """One session of about ``budget`` bytes; every 20th is shared with a fork of it."""
         plan = self.plans.get(index, [])
         cwd = WORKSPACE if plan or self.rng.random() < 0.8 else self.rng.choice(OTHERS)
         speech = Speech(self.vocabulary, random.Random(f"session {self.seed} {index}"))
         title = " ".join(speech.words(4)) if index % 2 else None
         session = self.home.session(cwd, at=START + index * 20 * HOUR, title=title)
-        forks = index % 37 == 36 and not plan
+        forks = index % 20 == 19 and not plan
         writer = _Writer(session, speech, list(plan))
         writer.fill(budget // 3 if forks else budget)
         self._keep(writer, {})
@@ -309,9 +309,8 @@ def main() -> None:
     made = generate(options.root, seed=options.seed, sessions=options.sessions, megabytes=options.megabytes)
     seconds = time.perf_counter() - began
     print(
-        f"{made.bytes / 1e6:.1f} MB, {len(made.sessions)} sessions, {made.turns} turns, "
-        f"{made.records} records, {made.bytes / made.turns / 1e3:.1f} kB and {made.records / made.turns:.0f} records a turn, "
-        f"{made.bytes / 1e6 / seconds:.0f} MB/s"
+        f"{made.bytes / 1e6:.1f} MB, {len(made.sessions)} sessions, {made.turns} turns, {made.records} records"
+        f", {made.bytes / made.turns / 1e3:.1f} kB a turn, {made.bytes / 1e6 / seconds:.0f} MB/s"
     )
 
 

@@ -63,7 +63,9 @@ class Vocabulary:
         rare = dict.fromkeys(_syllables(rng) for _ in range(tail))
         self.words = list(dict.fromkeys([*self.common, *rare]))
         self.weights = _zipf(len(self.words))
-        self.chinese = list(dict.fromkeys(CHINESE))
+        han = sorted(set("".join(CHINESE)))
+        unusual = ("".join(rng.choices(han, k=rng.choice((2, 2, 2, 3)))) for _ in range(4_000))
+        self.chinese = list(dict.fromkeys([*CHINESE, *unusual]))
         self.chinese_weights = _zipf(len(self.chinese))
         self.code = [_code_line(rng, self._identifier(rng), self._identifier(rng)) for _ in range(40_000)]
 
