@@ -53,9 +53,9 @@ _OTHER = (
     "\u3099-\u309c\u30a0\u30fb\u3200-\u33ff\ud800-\uf8ff\ufd3e-\ufd4f\ufe00-\ufe6f\uff00-\uff0f\uff1a-\uff20\uff3b-\uff40"
     "\uff5b-\uff65\uffe0-\uffff\U0001f000-\U0001fbff\U000e0000-\U0010ffff"
 )
-"""What separates words: punctuation, symbols, white space, surrogates, private use. Listed because one negated
-class is four times as fast as ``\\w`` with exceptions, and because ``\\w`` leaves out the combining marks that
-words hold; what a rare script's punctuation does to its words is of no consequence."""
+"""What separates words: punctuation, symbols, white space, surrogates, private use. Listed because one
+negated class is four times as fast as ``\\w`` with exceptions, and because ``\\w`` leaves out the combining
+marks that words hold; what a rare script's punctuation does to its words is of no consequence."""
 
 _ASCII_RAW = re.compile(r"[A-Za-z0-9_./\\+#'-]+")
 _RAW = re.compile(rf"[^{_OTHER}{_PAIRED}]+|[{_PAIRED}]+")
@@ -235,33 +235,25 @@ def _word(part: str) -> str:
 
 _ENGLISH = """
 a about above after again all also am an and any are arent as at be because been before being below between
-both
-but by can cant could couldnt did didnt do does doesnt doing done dont down during each either else etc every
-few
-for from further get gets getting go goes got had has hasnt have havent having he her here hers him his how i
-if im
-in into is isnt it its ive just know let lets like me might mine more most much must my myself need no nor not
-now of
-off ok on once one only or other our ours out over own please same she should so some such than that thats the
-their
-them then there these they thing things this those through to too under until up us use used using very want
-was wasnt
-way we well were what whats when where which while who whom whose why will with wont would wouldnt yes you
-your yours
+both but by can cant could couldnt did didnt do does doesnt doing done dont down during each either else etc
+every few for from further get gets getting go goes got had has hasnt have havent having he her here hers
+him his how i if im in into is isnt it its ive just know let lets like me might mine more most much must my
+myself need no nor not now of off ok on once one only or other our ours out over own please same she should
+so some such than that thats the their them then there these they thing things this those through to too
+under until up us use used using very want was wasnt way we well were what whats when where which while who
+whom whose why will with wont would wouldnt yes you your yours
 """
+_PARTICLES = "的了是在我你他她它们这那和与或及吗呢吧啊呀嘛也都就还又很被把么"
 _CHINESE = """
-的 了 是 在 我 你 他 她 它 们 这 那 和 与 或 及 吗 呢 吧 啊 呀 嘛 也 都 就 还 又 很 被 把 给 对 从 到 向 让 使
-会 能 要 想 有
-没 不 个 些 么 着 过 得 地 之 其 而 且 但 若 如 所 以 为 因 于 并 再 最 更 请 我们 你们 他们 它们 这个 那个
-这些 那些 这里 那里
-这样 那样 什么 怎么 怎样 如何 为何 为什么 哪个 哪些 哪里 多少 时候 一个 一些 一下 可以 能够 需要 应该 是否
-是不是 有没有 没有 不是
-还是 或者 以及 而且 但是 因为 所以 如果 虽然 已经 现在 然后 之前 之后 关于 对于 通过 进行 使用 问题是 请问
-帮我 告诉 知道 一直 怎么办
+的 了 是 在 我 你 他 她 它 们 这 那 和 与 或 及 吗 呢 吧 啊 呀 嘛 也 都 就 还 又 很 被 把 给 对 从 到 向 让
+使 会 能 要 想 有 没 不 个 些 么 着 过 得 地 之 其 而 且 但 若 如 所 以 为 因 于 并 再 最 更 请 我们 你们
+他们 它们 这个 那个 这些 那些 这里 那里 这样 那样 什么 怎么 怎样 如何 为何 为什么 哪个 哪些 哪里 多少 时候
+一个 一些 一下 可以 能够 需要 应该 是否 是不是 有没有 没有 不是 还是 或者 以及 而且 但是 因为 所以 如果 虽然
+已经 现在 然后 之前 之后 关于 对于 通过 进行 使用 问题是 请问 帮我 告诉 知道 一直 怎么办
 """
 
-FUNCTION_CHARACTERS = frozenset("的了是在我你他她它们这那和与或及吗呢吧啊呀嘛也都就还又很被把么着")
-"""Han characters that rarely carry the meaning of a word they are part of."""
+FUNCTION_WORDS = frozenset(word for word in _CHINESE.split() if len(word) > 1 or word in _PARTICLES)
+"""Chinese words between which a query's content stands."""
 
 STOP_WORDS: frozenset[str] = frozenset(
     {_word(word) for word in _ENGLISH.split()}
