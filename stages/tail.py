@@ -200,13 +200,18 @@ def read(
         raise _translated(path, error) from error
 
 
-def head(path: StrPath, size: int = 64 << 10) -> bytes:
-    """The whole lines among the first ``size`` bytes, to look at a wire unread. Raises as read()."""
+def peek(path: StrPath, size: int) -> bytes:
+    """The first ``size`` bytes of a regular file. Never blocks; raises as read()."""
     try:
         with _opened(path) as fd:
-            block = _pread(fd, 0, size)
+            return _pread(fd, 0, size)
     except OSError as error:
         raise _translated(path, error) from error
+
+
+def head(path: StrPath, size: int = 64 << 10) -> bytes:
+    """The whole lines among the first ``size`` bytes, to look at a wire unread. Raises as read()."""
+    block = peek(path, size)
     return block[: block.rfind(b"\n") + 1]
 
 

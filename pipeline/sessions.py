@@ -1,0 +1,263 @@
+"""Finds every session that Kimi Code and kimi-cli left on this machine, and the workspace each belongs to.
+
+Reads directories and the small files beside the wires; no wire is opened, except the head of one whose
+directory nobody else recorded. One odd entry never stops the rest: it is counted in ``Inventory.skipped``
+by reason.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from operator import attrgetter
+from pathlib import Path
+
+from pipeline import session_folders, workspaces
+from pipeline.errors import UnknownWorkspace
+from pipeline.session_folders import Agent, Cache, Kind, Session
+from pipeline.session_head import derive_title, read_head
+from pipeline.settings import Settings
+
+__all__ = [
+    "Agent",
+    "Cache",
+    "Inventory",
+    "Kind",
+    "Session",
+    "Workspace",
+    "derive_title",
+    "discover",
+    "find_workspace",
+    "folders",
+    "read_head",
+]
+
+EXCLUDED_WORKSPACE = "excluded-workspace"
+EXCLUDED_SESSION = "excluded-session"
+DUPLICATE_SESSION = "duplicate-session"
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """A directory and the sessions recorded in it. ``cwd`` is ``None`` where nobody recorded it."""
+
+    id: str
+    cwd: str | None
+    sessions: tuple[Session, ...]
+
+    @property
+    def label(self) -> str:
+        """What a person calls it."""
+        return self.cwd or self.id
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """All sessions in order of creation (id where equal or unknown), and what was left out, by reason.
+
+    ``folders`` are the sessions folders that were looked at; ``excluded`` the directories that a rule keeps
+    out.
+    """
+
+    sessions: tuple[Session, ...]
+    workspaces: tuple[Workspace, ...]
+    skipped: Counter[str]
+    folders: tuple[Path, ...]
+    excluded: tuple[str, ...] = ()
+
+
+def folders(settings: Settings) -> tuple[Path, ...]:
+    """The sessions folders to look at, each once, whether they exist or not."""
+    named = [settings.sessions_root or settings.kimi_home / "sessions"]
+    if settings.reads_legacy:
+        named.append(settings.legacy_home / "sessions")
+    unique: dict[object, Path] = {}
+    for folder in named:
+        unique.setdefault(_identity(folder), folder)
+    return tuple(unique.values())
+
+
+def _identity(folder: Path) -> object:
+    try:
+        found = folder.stat()
+    except OSError:
+        return folder
+    return (found.st_dev, found.st_ino) if found.st_ino else folder
+
+
+def discover(settings: Settings, cache: Cache | None = None) -> Inventory:
+    """Everything there is now. With the same ``cache`` again, only what changed is parsed.
+
+    Raises nothing for what it finds on the disk.
+    """
+    looked_at = folders(settings)
+    scan = session_folders.Scan({} if cache is None else cache)
+    found = [session for folder in looked_at for session in scan.folder(folder)]
+    found = _once_each(found, scan.skipped)
+    found = _in_workspaces(found, settings)
+    kept, excluded = _allowed(found, settings, scan.skipped)
+    kept = _superseded(kept)
+    kept.sort(key=lambda session: (session.created_at or session.updated_at or 0, session.session_id))
+    return Inventory(tuple(kept), _grouped(kept), scan.skipped, looked_at, excluded)
+
+
+def find_workspace(inventory: Inventory, path: str) -> Workspace:
+    """The workspace of a directory (or with that id), also when it is named through a symlink of this
+    machine.
+
+    Raises UnknownWorkspace (exit code 2), which names the nearest known ones.
+    """
+    by_key: dict[str, Workspace] = {}
+    for workspace in inventory.workspaces:
+        if workspace.id == path:
+            return workspace
+        for session in workspace.sessions:
+            if session.cwd is not None:
+                by_key.setdefault(workspaces.dir_key(session.cwd), workspace)
+    named = workspaces.spellings(path)
+    for spelling in named:
+        if (found := by_key.get(workspaces.dir_key(spelling))) is not None:
+            return found
+    for workspace in by_key.values():
+        if workspace.cwd is not None and workspaces.spellings(workspace.cwd)[-1] == named[-1]:
+            return workspace
+    raise _unknown(inventory, named[0])
+
+
+def _unknown(inventory: Inventory, path: str) -> UnknownWorkspace:
+    if any(workspaces.same_dir(path, cwd) for cwd in inventory.excluded):
+        problem = f"{path}: this workspace is excluded by the setting exclude.workspaces"
+        return UnknownWorkspace(path, (), problem, hint="Run `pipeline config` to see where the rule stands.")
+    near = workspaces.nearest(path, (space.cwd for space in inventory.workspaces if space.cwd))
+    problem = f"{path}: no session was recorded in this directory"
+    if not inventory.sessions:
+        looked_at = ", ".join(map(str, inventory.folders))
+        hint = f"There are no sessions at all in {looked_at}. Set KIMI_CODE_HOME or MEMORY_SESSIONS_ROOT."
+    else:
+        hint = f"Nearest known: {', '.join(near)}" if near else "Run `pipeline sessions --all-workspaces`."
+    return UnknownWorkspace(path, near, problem, hint=hint)
+
+
+# --- from what was found to what counts --------------------------------------------------------------------
+
+
+def _once_each(found: list[Session], skipped: Counter[str]) -> list[Session]:
+    """One session per id. Of copies (a bucket kept as a backup, a linked one) the one at its proper place."""
+    best: dict[str, Session] = {}
+    for session in found:
+        other = best.setdefault(session.session_id, session)
+        if other is not session:
+            skipped[DUPLICATE_SESSION] += 1
+            best[session.session_id] = max(other, session, key=_standing)
+    return list(best.values()) if len(best) < len(found) else found
+
+
+def _standing(session: Session) -> tuple[bool, int, str]:
+    proper = session.cwd is not None and session.bucket == workspaces.work_dir_key(session.cwd)
+    return proper, session.updated_at or 0, str(session.dir)
+
+
+def _in_workspaces(found: list[Session], settings: Settings) -> list[Session]:
+    """Give each session its workspace: one id for all spellings of a directory.
+
+    Of several spellings (letter case on Windows) the one counts whose store exists, else that of the first
+    session.
+    """
+    home = str(settings.home)
+    cwds: defaultdict[str, set[str]] = defaultdict(set)
+    for session in found:
+        if session.cwd is not None:
+            cwds[workspaces.dir_key(session.cwd)].add(session.cwd)
+    ids: dict[str, str] = {}
+    for key, spelled in cwds.items():
+        candidates = {workspaces.workspace_id(cwd, home) for cwd in spelled}
+        ids[key] = _chosen(key, candidates, found, settings) if len(candidates) > 1 else candidates.pop()
+    return [
+        session
+        if session.workspace_id == (right := _right_id(session, ids))
+        else replace(session, workspace_id=right)
+        for session in found
+    ]
+
+
+def _right_id(session: Session, ids: dict[str, str]) -> str:
+    if session.cwd is None:
+        return workspaces.unknown_id(session.bucket)
+    return ids[workspaces.dir_key(session.cwd)]
+
+
+def _chosen(key: str, candidates: set[str], found: list[Session], settings: Settings) -> str:
+    stores = sorted(name for name in candidates if settings.store(name).is_dir())
+    if stores:
+        return stores[0]
+    same = (session for session in found if session.cwd and workspaces.dir_key(session.cwd) == key)
+    first = min(same, key=lambda session: (session.created_at or 0, session.session_id))
+    return workspaces.workspace_id(first.cwd or "", settings.home)
+
+
+def _allowed(
+    found: list[Session], settings: Settings, skipped: Counter[str]
+) -> tuple[list[Session], tuple[str, ...]]:
+    """Without what the exclude rules name. A fork or an import of an excluded session repeats it, so it
+    goes too."""
+    rules = workspaces.resolved(settings.exclude_workspaces)
+    if not rules and not settings.exclude_sessions:
+        return found, ()
+    verdicts: dict[tuple[str | None, str], bool] = {}
+    kept, cwds = [], set()
+    for session in found:
+        place = (session.cwd, session.workspace_id)
+        if place not in verdicts:
+            verdicts[place] = workspaces.excluded_dir(rules, *place)
+        if verdicts[place]:
+            skipped[EXCLUDED_WORKSPACE] += 1
+            cwds.add(session.cwd or session.workspace_id)
+        else:
+            kept.append(session)
+    named = _with_copies(found, settings.exclude_sessions)
+    allowed = [session for session in kept if session.session_id not in named]
+    skipped[EXCLUDED_SESSION] += len(kept) - len(allowed)
+    return allowed, tuple(sorted(cwds))
+
+
+def _with_copies(found: Iterable[Session], globs: tuple[str, ...]) -> set[str]:
+    copies: defaultdict[str, list[str]] = defaultdict(list)
+    pending: list[str] = []
+    for session in found:
+        for source in (session.forked_from, session.imported_from):
+            if source is not None:
+                copies[source].append(session.session_id)
+        if workspaces.matches_any(session.session_id, globs):
+            pending.append(session.session_id)
+    named: set[str] = set()
+    while pending:
+        session_id = pending.pop()
+        if session_id not in named:
+            named.add(session_id)
+            pending += copies[session_id]
+    return named
+
+
+def _superseded(found: list[Session]) -> list[Session]:
+    """Mark imports whose original is there: it has real times and all turns (WIRE §7)."""
+    originals = {session.session_id for session in found if session.kind == "kimi-cli"}
+    return [
+        replace(session, superseded_by_original=True) if session.imported_from in originals else session
+        for session in found
+    ]
+
+
+def _grouped(found: Iterable[Session]) -> tuple[Workspace, ...]:
+    groups: defaultdict[str, list[Session]] = defaultdict(list)
+    for session in found:
+        groups[session.workspace_id].append(session)
+    spaces = (Workspace(name, _spelling(name, group), tuple(group)) for name, group in groups.items())
+    return tuple(sorted(spaces, key=attrgetter("label")))
+
+
+def _spelling(workspace: str, group: list[Session]) -> str | None:
+    """The spelling that the id is made of; for the home directory the first one."""
+    known = [session.cwd for session in group if session.cwd is not None]
+    exact: Iterator[str] = (cwd for cwd in known if workspaces.workspace_id(cwd, "") == workspace)
+    return next(exact, known[0] if known else None)
