@@ -308,10 +308,9 @@ def main() -> None:
     began = time.perf_counter()
     made = generate(options.root, seed=options.seed, sessions=options.sessions, megabytes=options.megabytes)
     seconds = time.perf_counter() - began
-    print(
-        f"{made.bytes / 1e6:.1f} MB, {len(made.sessions)} sessions, {made.turns} turns, {made.records} records"
-        f", {made.bytes / made.turns / 1e3:.1f} kB a turn, {made.bytes / 1e6 / seconds:.0f} MB/s"
-    )
+    about = f"{made.bytes / 1e6:.1f} MB, {len(made.sessions)} sessions, {made.turns} turns, "
+    about += f"{made.records} records"
+    print(f"{about}, {made.bytes / made.turns / 1e3:.1f} kB a turn, {made.bytes / 1e6 / seconds:.0f} MB/s")
 
 
 if __name__ == "__main__":
