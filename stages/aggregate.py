@@ -1,0 +1,224 @@
+"""The theme aggregator: refined turns and seed keywords become a theme (seed 000 §3.3, design: Themes).
+
+Pure and deterministic: the same evidence gives the same theme, whatever the order of the input. Membership
+is a probability from the turn's own evidence (seeds by rarity, company kept by the sure turns, rare
+entities) and from its place in the session; the cut between sure and background evidence follows the
+theme's own scores.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from stages.clusters import clusters_of
+from stages.continuity import probabilities
+from stages.evidence import Evidence, Stats, count, evidence
+from stages.expansion import EMPTY, Expansion, expand, sure_turns
+from stages.model import Pointer, RefinedTurn, Theme, TurnKey, Via
+from stages.seeds import Seed, agreement, prepare, relevance, strength
+
+MEMBER = 0.5
+"""Probability from which a turn belongs."""
+ROUNDS = 2
+COMPANY = 0.75
+"""What keeping a typical sure turn's company proves by itself."""
+MACHINE_ORIGINS = ("goal", "cron", "task")
+
+Place = tuple[str, str, int]
+"""``(session_id, agent_id, position)``: the stable key of a turn (design: Identity)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Curation:
+    """What a person did to a theme; no run undoes it. ``tagged`` turns are members as long as they exist."""
+
+    tagged: frozenset[Place] = frozenset()
+    pinned: frozenset[Place] = frozenset()
+    excluded: frozenset[Place] = frozenset()
+    removed_seeds: frozenset[str] = frozenset()
+
+
+NOTHING = Curation()
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Why a turn is in or out: for ``--explain`` and tests."""
+
+    key: TurnKey
+    score: float
+    probability: float
+    via: Via
+    seeds: tuple[str, ...] = ()
+    company: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The whole reading of a corpus for one theme: verdicts in input order, the cut, the witness terms."""
+
+    verdicts: tuple[Verdict, ...]
+    cut: float
+    expansion: Expansion
+    seeds: tuple[Seed, ...] = field(default=())
+
+
+def place(key: TurnKey) -> Place:
+    """The stable key of a turn."""
+    return (key.session_id, key.agent_id, key.position)
+
+
+def is_candidate(turn: RefinedTurn) -> bool:
+    """Whether a turn may join a theme by itself (design: Identity): a main agent's, and it did something.
+
+    Undone turns and copies are not refined into candidates by the store; blocked and running ones are out
+    here, and so are goal, cron and task turns that did nothing.
+    """
+    if turn.key.agent_id != "main" or turn.status in ("blocked", "running"):
+        return False
+    kind = turn.origin.split(":", 1)[0].split("_", 1)[0]
+    if kind in MACHINE_ORIGINS:
+        return did_something(turn)
+    return True
+
+
+def did_something(turn: RefinedTurn) -> bool:
+    """A turn with an answer, a fact, or something written or run."""
+    entities = turn.refined.entities
+    return bool(turn.answer.strip() or turn.refined.facts or entities.files_written or entities.commands)
+
+
+def has_substance(item: Evidence) -> bool:
+    """A turn worth showing: a person's own words, an answer, or a deed. “[Request interrupted]” is none."""
+    return bool(item.own or item.own_text.strip() or did_something(item.turn))
+
+
+def aggregate(
+    name: str,
+    seeds: Sequence[str],
+    turns: Sequence[RefinedTurn],
+    *,
+    curation: Curation = NOTHING,
+    stats: Stats | None = None,
+) -> Theme:
+    """Build the theme ``name`` from all refined candidate turns and their session neighbours.
+
+    ``stats`` are document frequencies over the whole corpus; without them the turns at hand are counted.
+    Excluded turns never appear; pinned and tagged ones always do, as long as they are among ``turns``.
+    """
+    kept = tuple(seed for seed in dict.fromkeys(seeds) if seed not in curation.removed_seeds)
+    ordered = in_order(turns)
+    items = [evidence(turn) for turn in ordered]
+    reading = read(kept, items, stats or count(items))
+    pointers = [
+        Pointer(verdict.key, item.turn.timestamp, verdict.probability, via)
+        for item, verdict in zip(items, reading.verdicts, strict=True)
+        if (via := _membership(item, verdict, curation)) is not None
+    ]
+    pointers.sort(key=lambda pointer: (pointer.timestamp, place(pointer.key)))
+    members = {place(pointer.key): pointer.score for pointer in pointers}
+    return Theme(name, kept, tuple(pointers), clusters_of(items, members, stats or count(items)))
+
+
+def _membership(item: Evidence, verdict: Verdict, curation: Curation) -> Via | None:
+    spot = place(verdict.key)
+    if spot in curation.excluded:
+        return None
+    if spot in curation.tagged:
+        return "tagged"
+    if verdict.probability >= MEMBER and is_candidate(item.turn) and has_substance(item):
+        return verdict.via
+    return "tagged" if spot in curation.pinned else None
+
+
+def in_order(turns: Iterable[RefinedTurn]) -> list[RefinedTurn]:
+    """One turn a place, by session, agent and position."""
+    unique: dict[Place, RefinedTurn] = {}
+    for turn in turns:
+        held = unique.get(place(turn.key))
+        if held is None or _rank(turn) > _rank(held):
+            unique[place(turn.key)] = turn
+    return [unique[spot] for spot in sorted(unique)]
+
+
+def _rank(turn: RefinedTurn) -> tuple[int, str]:
+    return (turn.timestamp, repr(turn))
+
+
+def read(seeds: Sequence[str], items: Sequence[Evidence], stats: Stats) -> Reading:
+    """Judge every turn for a theme; ``items`` are ordered by session, agent and position."""
+    prepared = prepare(seeds, items, stats)
+    known = frozenset(term for seed in prepared for term in seed.terms)
+    table = [
+        tuple(strength(seed, item, stats) if is_candidate(item.turn) else 0.0 for seed in prepared)
+        for item in items
+    ]
+    trust = [seed.reliability for seed in prepared]
+    expansion, base = EMPTY, [relevance(row, trust) for row in table]
+    scores = base
+    for _ in range(ROUNDS):
+        sure = sure_turns(scores)
+        expansion = expand(items, {index: scores[index] ** 2 for index in sure}, stats, known)
+        support = [expansion.support(item) for item in items]
+        if expansion.weights:
+            trust = agreement(prepared, table, support)
+        base = [relevance(row, trust) for row in table]
+        scores = [_both(value, company) for value, company in zip(base, support, strict=True)]
+    cut = adaptive_cut(scores, sure_turns(scores))
+    chances = _by_session(items, scores, cut, stats)
+    verdicts = tuple(
+        _verdict(item, score, chance, prepared, expansion, cut, stats)
+        for item, score, chance in zip(items, scores, chances, strict=True)
+    )
+    return Reading(verdicts, cut, expansion, prepared)
+
+
+def _both(seeded: float, support: float) -> float:
+    """Own relevance and company together: each adds to the other, company alone proves less."""
+    return 1.0 - (1.0 - seeded) * (1.0 - COMPANY * support * math.sqrt(support))
+
+
+def adaptive_cut(scores: Sequence[float], sure: Sequence[int]) -> float:
+    """The score that parts this theme from its background: the middle of two means, found by iteration."""
+    if not sure:
+        return 1.0
+    high = sum(scores[index] for index in sure) / len(sure)
+    low = 0.0
+    cut = (high + low) / 2
+    for _ in range(10):
+        above = [value for value in scores if value >= cut]
+        below = [value for value in scores if value < cut]
+        high = sum(above) / len(above) if above else high
+        low = sum(below) / len(below) if below else low
+        moved = (high + low) / 2
+        if abs(moved - cut) < 1e-6:
+            break
+        cut = moved
+    return min(0.8, max(0.15, cut))
+
+
+def _by_session(items: Sequence[Evidence], scores: Sequence[float], cut: float, stats: Stats) -> list[float]:
+    chances: list[float] = []
+    rows = list(zip(items, scores, strict=True))
+    for _, group in groupby(rows, key=lambda row: place(row[0].turn.key)[:2]):
+        session = list(group)
+        chances += probabilities([item for item, _ in session], [score for _, score in session], cut, stats)
+    return chances
+
+
+def _verdict(
+    item: Evidence,
+    score: float,
+    chance: float,
+    seeds: Sequence[Seed],
+    expansion: Expansion,
+    cut: float,
+    stats: Stats,
+) -> Verdict:
+    found = tuple(seed.text for seed in seeds if strength(seed, item, stats) >= 0.3)
+    company = tuple(term for term in expansion.weights if term in item.bag)
+    via: Via = "seed" if found else "entity" if score >= cut else "follow-up"
+    return Verdict(item.turn.key, round(score, 4), round(chance, 4), via, found, company)

@@ -1,0 +1,97 @@
+"""Continuity inside a session: which turns carry on the discussion before them, and what that says of a
+theme.
+
+Each session is a chain with two states, in the theme or not. Between neighbours the state is copied with
+probability ``link`` (the later turn continues the earlier one) and drawn afresh otherwise (a new
+discussion). A turn's own evidence pulls its state; a turn with few words of its own pulls weakly and so
+follows its neighbours: “commit it”, “还是报错”. Forward–backward gives each turn's probability, and a
+mention in passing, alone between foreign turns, needs to be strong.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from stages.cues import carries_on, turns_away
+from stages.evidence import Evidence, Stats, similarity
+
+PRIOR = 0.2
+"""Probability that a new discussion is about the theme before any evidence."""
+PULL = 5.0
+"""Log-odds of full evidence for or against."""
+FULL_VOICE = 3.5
+"""New terms, weighted by rarity, from which a turn speaks fully for itself."""
+CONTEXT = 3
+"""Turns before it that a turn may be continuing."""
+LONG_PAUSE_MS = 6 * 3_600_000
+
+
+def voice(item: Evidence, before: Sequence[Evidence], stats: Stats) -> float:
+    """How much a turn speaks for itself, in 0..1: rare terms of its own that the talk before it did not have.
+
+    A paste without own words speaks through its summary, at half the loudness.
+    """
+    terms, loudness = (item.own, 1.0) if item.own else (item.told, 0.5)
+    known = [other.bag for other in before[-CONTEXT:]]
+    new = sum(stats.rarity(term) for term in sorted(terms) if not any(term in bag for bag in known))
+    return loudness * min(1.0, new / FULL_VOICE)
+
+
+def link(before: Sequence[Evidence], after: Evidence, stats: Stats) -> float:
+    """Probability in 0..1 that ``after`` continues what the turns ``before`` (the latest last) were about."""
+    if not before:
+        return 0.0
+    shared = max(similarity(item.bag, after.bag, stats) for item in before[-CONTEXT:])
+    value = 0.9 - 0.5 * voice(after, before, stats) + 0.5 * shared
+    if carries_on(after.own_text):
+        value += 0.15
+    if turns_away(after.own_text):
+        value -= 0.25
+    last = before[-1].turn
+    if after.turn.timestamp - (last.ended_at or last.timestamp) > LONG_PAUSE_MS:
+        value -= 0.25
+    return min(0.97, max(0.05, value))
+
+
+def pull(score: float, cut: float, loudness: float) -> float:
+    """Log-odds of a turn's own evidence. Against the theme it speaks only as loudly as it has something
+    new.
+    """
+    if score >= cut:
+        return PULL * (score - cut) / max(1e-6, 1.0 - cut)
+    return -PULL * 0.6 * loudness * (cut - score) / cut
+
+
+def probabilities(
+    items: Sequence[Evidence], scores: Sequence[float], cut: float, stats: Stats
+) -> list[float]:
+    """Each turn's probability of belonging, for one session's turns in order of position."""
+    if not items:
+        return []
+    links = [link(items[:index], item, stats) for index, item in enumerate(items)]
+    voices = [voice(item, items[:index], stats) for index, item in enumerate(items)]
+    odds = [math.exp(pull(score, cut, loud)) for score, loud in zip(scores, voices, strict=True)]
+    forward: list[tuple[float, float]] = []
+    inside, outside = PRIOR, 1.0 - PRIOR
+    for chain, ratio in zip(links, odds, strict=True):
+        total = inside + outside
+        inside, outside = _step(inside / total, outside / total, chain)
+        inside *= ratio
+        forward.append((inside, outside))
+    backward = [(1.0, 1.0)]
+    for chain, ratio in zip(reversed(links[1:]), reversed(odds[1:]), strict=True):
+        after_in, after_out = backward[-1][0] * ratio, backward[-1][1]
+        fresh = (1.0 - chain) * (PRIOR * after_in + (1.0 - PRIOR) * after_out)
+        step_in, step_out = chain * after_in + fresh, chain * after_out + fresh
+        total = step_in + step_out
+        backward.append((step_in / total, step_out / total))
+    backward.reverse()
+    return [
+        front_in * back_in / (front_in * back_in + front_out * back_out)
+        for (front_in, front_out), (back_in, back_out) in zip(forward, backward, strict=True)
+    ]
+
+
+def _step(inside: float, outside: float, chain: float) -> tuple[float, float]:
+    return chain * inside + (1.0 - chain) * PRIOR, chain * outside + (1.0 - chain) * (1.0 - PRIOR)

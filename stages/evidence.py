@@ -1,0 +1,184 @@
+"""What a refined turn offers as evidence of a subject: weighted terms, and how rare each is in the corpus.
+
+A bag maps a term to a weight in 0..1. Terms are search tokens (``stages.tokens``) and typed entities
+(``file:src/a.py``, ``symbol:listen``). Words the person wrote weigh most, the refiner's sentences next, the
+agent's prose less, pasted logs least: a paste names everything that was on the screen.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from stages import tokens
+from stages.model import RefinedTurn
+
+OWN_CHARS = 600
+PASTE_CHARS = 1_500
+ANSWER_CHARS = 3_000
+
+OWN_WEIGHT = 1.0
+GIST_WEIGHT = 0.7
+WRITTEN_WEIGHT = 0.7
+ENTITY_WEIGHT = 0.4
+ANSWER_WEIGHT = 0.3
+PASTE_WEIGHT = 0.15
+
+GIST_ROOM = 60
+ANSWER_ROOM = 60
+ENTITY_ROOM = 40
+"""Terms up to which a text speaks at full weight; a longer one names more in passing, so each mention says
+less.
+"""
+
+_ENTITY_WEIGHTS = {
+    "file": 0.4,
+    "symbol": 0.5,
+    "command": 0.4,
+    "error": 0.5,
+    "url": 0.5,
+    "package": 0.7,
+    "issue": 0.7,
+}
+
+_LOG_LINE = re.compile(
+    r"""^\s*(?:
+        [➜❯$>%✗✓⨯●▲╭│╰×+•|{}\[\]<]            # prompts, boxes, brackets
+      | at\s+\S+.*[:(]\d+                       # stack frames
+      | (?:npm|yarn|pnpm|error|warn|info|debug|trace)\b[\s:!]
+      | \[?\d{4}-\d\d-\d\d[T\s]                 # timestamps
+      | \[?\d\d:\d\d:\d\d
+      | \d+\s*[|:│→]                            # numbered listings
+      | (?:Traceback|[A-Za-z.]*(?:Error|Exception)\b:)
+      | [-=_*~─═]{3,}
+    )""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_NOT_WORDS = re.compile(
+    r"^\s*(?:<[a-z-]+>.*</[a-z-]+>\s*)+$|^\s*\[Request interrupted[^\]]*\]\s*$", re.DOTALL
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """Document frequencies of terms over the corpus: in how many of ``turns`` turns a term occurs."""
+
+    turns: int
+    frequency: Mapping[str, int]
+
+    def rarity(self, term: str) -> float:
+        """Normalised idf: 1 for a term of one turn, about 0 for a term of all."""
+        if self.turns <= 1:
+            return 1.0
+        known = max(1, self.frequency.get(term, 0))
+        return max(0.0, math.log((self.turns + 1) / (known + 0.5)) / math.log((self.turns + 1) / 1.5))
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One turn's evidence.
+
+    ``own`` are the distinct content terms in the person's own words (paste left out), ``told`` those of the
+    summary.
+    """
+
+    turn: RefinedTurn
+    bag: Mapping[str, float]
+    own: frozenset[str] = field(default_factory=frozenset)
+    own_text: str = ""
+    told: frozenset[str] = field(default_factory=frozenset)
+
+
+def parted(text: str) -> tuple[str, str]:
+    """A person's message as ``(own words, pasted lines)``: everything after the first two log lines is
+    paste.
+    """
+    if _NOT_WORDS.match(text):
+        return "", ""
+    own: list[str] = []
+    paste: list[str] = []
+    logs = 0
+    for line in text.splitlines():
+        if logs >= 2 or _LOG_LINE.match(line):
+            logs += 1
+            paste.append(line)
+        else:
+            own.append(line)
+    return "\n".join(own)[:OWN_CHARS], "\n".join(paste)[:PASTE_CHARS]
+
+
+def content_terms(text: str) -> list[str]:
+    """Tokens that can carry a subject: no stop words, no bare numbers, no single characters."""
+    return [
+        term
+        for term in tokens.tokens(text)
+        if len(term) > 1 and not term.isdigit() and term not in tokens.STOP_WORDS
+    ]
+
+
+def evidence(turn: RefinedTurn) -> Evidence:
+    """The weighted bag of one turn."""
+    own_text, paste = parted(turn.user_text)
+    own = content_terms(own_text)
+    gist = " \n".join((turn.refined.summary, *(fact.text for fact in turn.refined.facts)))
+    entities = turn.refined.entities
+    amounts: Counter[str] = Counter()
+    _add(amounts, own, OWN_WEIGHT)
+    _add(amounts, content_terms(gist), GIST_WEIGHT, room=GIST_ROOM)
+    _add(amounts, content_terms(turn.answer[:ANSWER_CHARS]), ANSWER_WEIGHT, room=ANSWER_ROOM)
+    _add(amounts, content_terms(paste), PASTE_WEIGHT)
+    _add(amounts, content_terms(" ".join(entities.files_written)), WRITTEN_WEIGHT, room=ENTITY_ROOM)
+    _add(
+        amounts,
+        content_terms(" ".join((*entities.files_read, *entities.commands))),
+        ENTITY_WEIGHT,
+        room=ENTITY_ROOM,
+    )
+    written = frozenset(entities.files_written)
+    for kind, value in entities.pairs():
+        if kind != "tool":
+            weight = WRITTEN_WEIGHT if value in written else _ENTITY_WEIGHTS.get(kind, ENTITY_WEIGHT)
+            amounts[f"{kind}:{value}"] += weight  # type: ignore[assignment]
+    bag = {term: round(saturate(amount), 4) for term, amount in sorted(amounts.items())}
+    return Evidence(turn, bag, frozenset(own), own_text, frozenset(content_terms(turn.refined.summary)))
+
+
+def saturate(amount: float) -> float:
+    """Many mentions say little more than a few: 1 → 0.67, 3 → 0.86."""
+    return amount / (amount + 0.5)
+
+
+def count(everything: Iterable[Evidence]) -> Stats:
+    """Statistics of the turns at hand, for when no corpus statistics were given."""
+    frequency: Counter[str] = Counter()
+    turns = 0
+    for item in everything:
+        turns += 1
+        frequency.update(item.bag.keys())
+    return Stats(turns, frequency)
+
+
+def similarity(left: Mapping[str, float], right: Mapping[str, float], stats: Stats) -> float:
+    """Cosine of two bags under squared rarity: shared rare terms count, shared common ones hardly."""
+    if len(left) > len(right):
+        left, right = right, left
+    dot = sum(
+        weight * right[term] * stats.rarity(term) ** 2 for term, weight in left.items() if term in right
+    )
+    if not dot:
+        return 0.0
+    return dot / (_norm(left, stats) * _norm(right, stats))
+
+
+def _norm(bag: Mapping[str, float], stats: Stats) -> float:
+    return math.sqrt(sum((weight * stats.rarity(term)) ** 2 for term, weight in bag.items()))
+
+
+def _add(amounts: Counter[str], terms: Sequence[str], weight: float, room: int | None = None) -> None:
+    if room is not None and len(terms) > room:
+        weight *= math.sqrt(room / len(terms))
+    for term, times in Counter(terms).items():
+        amounts[term] += weight * min(times, 4)  # type: ignore[assignment]
