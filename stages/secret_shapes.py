@@ -1,0 +1,218 @@
+"""Secrets with a shape of their own: key blocks, URL credentials, cookies, command lines, Kubernetes Secrets.
+
+Byte offsets throughout; every scan is linear in the text, because each search window has a bound or starts where
+the last one ended.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from urllib.parse import unquote_to_bytes
+
+from stages.secret_rules import Span
+from stages.secret_values import mixed, placeholder, random_looking
+
+_PEM_HEAD = re.compile(
+    rb"-{4,5} ?begin (?:[a-z0-9]{1,16} ){0,3}private key(?: block)? ?-{4,5}", re.IGNORECASE
+)
+_PEM_TAIL = re.compile(rb"-{4,5} ?end [a-z0-9 ]{0,60}-{4,5}", re.IGNORECASE)
+_PEM_BODY = re.compile(
+    rb"(?:[\s\"'+>|,]|\\+[nrt]|\\+$|\\+(?=[\r\n])|(?:Proc-Type|DEK-Info|Comment|Version|Hash|Charset|X-[A-Za-z-]{1,30}): ?[^\n\\]{0,200}|"
+    rb"[A-Za-z0-9+/=]{16,}|[A-Za-z0-9+/=]{1,15}(?=\s*(?:[\r\n\"']|\\+[nr]|$)))*"
+)
+_PUTTY = re.compile(
+    rb"PuTTY-User-Key-File-\d.{0,2000}?Private-Lines:[ \t]*\d+\s{1,2}((?:[A-Za-z0-9+/=]{1,128}(?:\s{1,2}|\\n|$)){1,400})(?:Private-MAC: ?[0-9a-f]+)?",
+    re.DOTALL | re.IGNORECASE,
+)
+_URL = re.compile(
+    rb"://(?P<user>[^\s/@:\"'`<>\\?#|]{0,128}):(?!\d{1,5}(?:[/?#]|$))(?P<password>[^\s@\"'`<>\\|]{1,256})@(?=[\[A-Za-z0-9$%{_-])"
+)
+_URL_TOKEN = re.compile(rb"://(?P<password>[A-Za-z0-9_-]{16,256})@")
+_DOC_PASSWORDS = frozenset((b"password", b"pass", b"pwd", b"passwd", b"secret", b"token", b"xxx", b"pw"))
+_COOKIE = re.compile(rb"(?:cookies?|cookie-?jar)[\"'`]?(?:[ \t]*[:=][ \t]*|[ \t]+)[\"'`]?(?=[\w.%-]{1,80}=)")
+_PAIR = re.compile(rb"([\w.%-]{1,80})=(\"?)([^;\s\"'`,\\]{0,4096})\2(?:;[ \t]*|(?=[\s\"'`,\\])|$)")
+_FLAGS = re.compile(rb"(?:;[ \t]*)?(?:httponly|secure|partitioned)(?:;[ \t]*|$)", re.IGNORECASE)
+_ATTRIBUTES = frozenset(b"path domain expires max-age samesite priority version comment".split())
+_SESSION_NAME = re.compile(rb"sess|sid|auth|token|jwt|csrf|xsrf|remember|connect|login|user", re.IGNORECASE)
+_SIG = re.compile(rb"[?&;]sig=([A-Za-z0-9%+/=_-]{16,256})")
+_PGPASS = re.compile(
+    rb"^[A-Za-z0-9.*_-]{1,253}:(?:\d{2,5}|\*):[^:\s]{1,64}:[^:\s]{1,64}:([^:\s]{3,128})[ \t]*$", re.MULTILINE
+)
+_CURL_USER = re.compile(rb"\s(?:-u|--user|--proxy-user|-U)[ =]?[\"']?([^\s\"':]{1,128}):([^\s\"']{1,256})")
+_DASH_P = re.compile(rb"\s(?:-p|-a)(?:[\"']([^\"'\n]{3,128})[\"']|([^\s\"'=:/]{4,128}))(?=[\s\"';|&]|$)")
+_DASH_P_SPACE = re.compile(
+    rb"\s(?:-p|-a|-w|-P)[ =](?:[\"']([^\"'\n]{3,128})[\"']|([^\s\"'\-/:][^\s\"']{2,127}))(?=[\s\"';|&)]|$)"
+)
+_SQL_CLIENT = re.compile(
+    rb"\b(?:mysql|mariadb|mysqldump|mysqladmin|mysqlimport|mycli|mongo|mongosh|mongodump|sqlcmd)\b"
+)
+_LOGIN_CLIENT = re.compile(
+    rb"\b(?:sshpass|redis-cli|(?:docker|podman|helm|az|nerdctl|skopeo|buildah|oc|cf)[ \t][^\n]{0,40}?login|ldapsearch|sqlcmd|mongo\w{0,4}|7z|zip|unzip)\b"
+)
+_K8S = re.compile(rb"(?:^|\n)(?:data|stringdata):[ \t]*\r?\n((?:[ \t]+[^\n]{0,8000}(?:\n|$)){1,200})")
+_K8S_LINE = re.compile(
+    rb"^[ \t]+[\w.-]{1,253}:[ \t]*[\"']?([A-Za-z0-9+/=!-~]{4,8000}?)[\"']?[ \t]*$", re.MULTILINE
+)
+_WORD = re.compile(rb"[!#-&(-;=?-\[\]-_a-~]{1,2048}")
+
+Nested = Callable[[bytes], list[Span]]
+
+
+def scan_shapes(data: bytes, low: bytes, marks: set[str]) -> Iterator[Span]:
+    """Everything of this module that needs no decoding. ``low`` is ``data`` in lower case, ``marks`` what to expect."""
+    if "key-block" in marks:
+        yield from _key_blocks(data, low)
+    if "putty" in marks:
+        for block in _PUTTY.finditer(data):
+            yield Span(block.start(1), block.end(), "private-key", block[1])
+    if "kubernetes" in marks:
+        yield from _kubernetes(data, low)
+    yield from _urls(data)
+    yield from _cookies(data, low)
+    yield from _signatures(data, low)
+    yield from _commands(data, low)
+    if b":5432:" in data or b"*:*:*:" in data:
+        for line in _PGPASS.finditer(data):
+            yield Span(line.start(1), line.end(1), "password", line[1])
+
+
+def _hits(data: bytes, needle: bytes, start: int = 0) -> Iterator[int]:
+    at = data.find(needle, start)
+    while at >= 0:
+        yield at
+        at = data.find(needle, at + len(needle))
+
+
+def _key_blocks(data: bytes, low: bytes) -> Iterator[Span]:
+    end, tail = 0, -2
+    needle = b"-- end" if b"-- end" in low else b"---end"
+    for at in _hits(low, b"private key"):
+        head = _PEM_HEAD.search(data, max(end, at - 60), at + 32)
+        if head is None or head.end() <= at:
+            continue
+        if tail == -2 or 0 <= tail < head.end():
+            tail = low.find(needle, head.end())
+        end = _block_end(data, low, head.end(), tail)
+        yield Span(head.start(), end, "private-key", data[head.start() : end])
+
+
+def _block_end(data: bytes, low: bytes, at: int, tail: int) -> int:
+    """End of the block whose header ends at ``at``; ``tail`` is the next END line, or -1: then the base64 lines end it."""
+    if tail >= 0 and low.find(b"-- begin" if low[tail + 3 : tail + 4] == b" " else b"---begin", at, tail) < 0:
+        closing = _PEM_TAIL.search(data, max(at, tail - 3), tail + 80)
+        if closing is not None:
+            return closing.end()
+    body = _PEM_BODY.match(data, at)
+    end = body.end() if body else at
+    return at + len(data[at:end].rstrip(b" \t\r\n\"'+>|,"))
+
+
+def _urls(data: bytes) -> Iterator[Span]:
+    for at in _hits(data, b"://"):
+        match = _URL.match(data, at) or _URL_TOKEN.match(data, at)
+        if match is None:
+            continue
+        password = match["password"]
+        if placeholder(password) or password.lower() in _DOC_PASSWORDS:
+            continue
+        if match.re is _URL_TOKEN and not random_looking(password):
+            continue
+        yield Span(match.start("password"), match.end("password"), "url-password", password)
+
+
+def _cookies(data: bytes, low: bytes) -> Iterator[Span]:
+    done = 0
+    for at in _hits(low, b"cookie"):
+        head = _COOKIE.match(low, at) if at >= done else None
+        pos = head.end() if head else -1
+        while pos >= 0:
+            done = max(done, pos)
+            pair = _PAIR.match(data, pos)
+            if pair is None:
+                flag = _FLAGS.match(data, pos)
+                pos = flag.end() if flag and flag.end() > pos else -1
+                continue
+            pos = pair.end()
+            name, value = pair[1].lower(), pair[3]
+            telling = _SESSION_NAME.search(name) and len(value) >= 6 and mixed(value)
+            if name not in _ATTRIBUTES and not placeholder(value) and (telling or random_looking(value)):
+                yield Span(pair.start(3), pair.end(3), "cookie", value)
+
+
+def _signatures(data: bytes, low: bytes) -> Iterator[Span]:
+    for at in _hits(low, b"sig="):
+        match = _SIG.match(data, at - 1) if at else None
+        if match and mixed(match[1]) and not placeholder(match[1]):
+            yield Span(match.start(1), match.end(1), "azure-signature", match[1])
+
+
+def _commands(data: bytes, low: bytes) -> Iterator[Span]:
+    """``curl -u user:pass``, ``mysql -pX``, ``docker login -p X``, ``sshpass -p X``."""
+    for needle in (b"-u", b" -p", b"redis-cli"):
+        done = 0
+        for at in _hits(low, needle):
+            if at < done or (needle == b"-u" and data[at - 1] not in b" -"):
+                continue
+            start = max(low.rfind(b"\n", max(0, at - 400), at) + 1, at - 400, 0)
+            end = low.find(b"\n", at, at + 400)
+            end = min(len(low), at + 400) if end < 0 else end
+            done = end
+            yield from _command(data, low, start, end)
+
+
+def _command(data: bytes, low: bytes, start: int, end: int) -> Iterator[Span]:
+    line = low[start:end]
+    if re.search(rb"\b(?:curl|wget|https?|xh|lftp|smbclient|mosquitto_\w{3})\b", line):
+        for match in _CURL_USER.finditer(data, start, end):
+            if not placeholder(match[2]):
+                yield Span(match.start(2), match.end(2), "password", match[2])
+    for client, pattern in ((_SQL_CLIENT, _DASH_P), (_LOGIN_CLIENT, _DASH_P), (_LOGIN_CLIENT, _DASH_P_SPACE)):
+        found = client.search(line)
+        if found is None:
+            continue
+        for match in pattern.finditer(data, start + found.end(), end):
+            group = 1 if match[1] is not None else 2
+            if not placeholder(match[group]) and not match[group].isdigit():
+                yield Span(match.start(group), match.end(group), "password", match[group])
+
+
+def _kubernetes(data: bytes, low: bytes) -> Iterator[Span]:
+    """All values under ``data:`` or ``stringData:`` of a manifest that says ``kind: Secret``."""
+    for at in _hits(low, b"kind: secret"):
+        start = max(low.rfind(b"\n---", max(0, at - 8000), at), at - 8000, 0)
+        stop = low.find(b"\n---", at, at + 8000)
+        for block in _K8S.finditer(low, start, stop if stop >= 0 else at + 8000):
+            for line in _K8S_LINE.finditer(data, block.start(1), block.end(1)):
+                if not placeholder(line[1]):
+                    yield Span(line.start(1), line.end(1), "kubernetes-secret", line[1])
+
+
+def scan_encoded(data: bytes, nested: Nested) -> Iterator[Span]:
+    """Secrets in URL-encoded words (``password%3D…``): decoded, judged by ``nested``, mapped back."""
+    done = 0
+    for at in _hits(data, b"%3"):
+        if at < done:
+            continue
+        start = at
+        while start > max(done, at - 512) and _WORD.match(data, start - 1, start):
+            start -= 1
+        word = _WORD.match(data, start)
+        done = word.end() if word else at + 2
+        offsets, plain = _decoded(data[start:done])
+        for span in nested(plain):
+            yield Span(start + offsets[span.start], start + offsets[span.end], span.kind, span.value)
+
+
+def _decoded(word: bytes) -> tuple[list[int], bytes]:
+    """The word without ``%XX``, and for each of its bytes (and its end) the offset in the word."""
+    offsets: list[int] = []
+    plain = bytearray()
+    at = 0
+    while at < len(word):
+        step = 3 if word[at] == 37 and re.match(rb"%[0-9A-Fa-f]{2}", word[at : at + 3]) else 1
+        offsets.append(at)
+        plain += unquote_to_bytes(word[at : at + step])
+        at += step
+    offsets.append(len(word))
+    return offsets, bytes(plain)
