@@ -105,6 +105,7 @@ class Scan:
     def __init__(self, cache: Cache) -> None:
         self.cache = cache
         self.skipped: Counter[str] = Counter()
+        self._seen: set[str] = set()
         self._trusted_before = time.time_ns() - RECENT_NS
 
     def folder(self, folder: Path) -> list[Session]:
@@ -118,6 +119,11 @@ class Scan:
                 if session is not None:
                     found.append(session)
         return _with_hints(found, folder, self.cache)
+
+    def forget_unseen(self) -> None:
+        """Drop from the cache what was not met in this look."""
+        for path in self.cache.keys() - self._seen:
+            del self.cache[path]
 
     def _directories(self, path: str | Path, *, legacy: bool = False) -> Iterator[os.DirEntry[str]]:
         """Sub-directories without dot entries. A legacy bucket's own .jsonl files are sessions without a
@@ -140,6 +146,7 @@ class Scan:
 
     def _cached(self, entry: os.DirEntry[str], bucket: str, legacy: bool) -> Session | None:
         path = entry.path
+        self._seen.add(path)
         stamp = _legacy_stamp(path) if legacy else _stamp(path)
         known = self.cache.get(path)
         if known is None or known.stamp != stamp:

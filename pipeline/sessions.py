@@ -94,6 +94,7 @@ def discover(settings: Settings, cache: Cache | None = None) -> Inventory:
     looked_at = folders(settings)
     scan = session_folders.Scan({} if cache is None else cache)
     found = [session for folder in looked_at for session in scan.folder(folder)]
+    scan.forget_unseen()
     found = _once_each(found, scan.skipped)
     found = _in_workspaces(found, settings)
     kept, excluded = _allowed(found, settings, scan.skipped)
@@ -135,7 +136,8 @@ def _unknown(inventory: Inventory, path: str) -> UnknownWorkspace:
         looked_at = ", ".join(map(str, inventory.folders))
         hint = f"There are no sessions at all in {looked_at}. Set KIMI_CODE_HOME or MEMORY_SESSIONS_ROOT."
     else:
-        hint = f"Nearest known: {', '.join(near)}" if near else "Run `pipeline sessions --all-workspaces`."
+        known = near or tuple(space.id for space in inventory.workspaces[:3])
+        hint = f"Nearest known: {', '.join(known)}"
     return UnknownWorkspace(path, near, problem, hint=hint)
 
 

@@ -16,11 +16,33 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import StrEnum
-from pathlib import Path
-from typing import TypeAlias
 
 from stages.model import Checkpoint, Chunk
+from stages.source import (
+    SourceError,
+    SourceGone,
+    SourceIrregular,
+    SourceRewritten,
+    SourceUnreadable,
+    StrPath,
+    Verdict,
+)
+
+__all__ = [
+    "CHUNK_BYTES",
+    "LINE_LIMIT",
+    "PARSE_LIMIT",
+    "SourceError",
+    "SourceGone",
+    "SourceIrregular",
+    "SourceRewritten",
+    "SourceUnreadable",
+    "Verdict",
+    "head",
+    "peek",
+    "read",
+    "verdict",
+]
 
 CHUNK_BYTES = 1 << 20
 """A chunk ends at the first line end after this many bytes; a longer line is a chunk of its own."""
@@ -45,91 +67,19 @@ WIRE_PREFIXES = (b'{"type":"', b'{"type": "', b'{"timestamp')
 
 NOISE_PREFIXES = tuple(
     b'{"type":"' + kind
-    for kind in (
-        b"llm.tools_snapshot",
-        b"llm.request",
-        b"profile.bind",
-        b"config.update",
-        b"token_counting.",
-        b"plugin.session_start",
-        b"runtime.set_binding",
-        b"permission.",
-        b"mcp.tools_discovered",
-        b"tools.set_active_tools",
-        b"tools.reset_active_tools",
-        b"tools.register_user_tool",
-        b"tools.unregister_user_tool",
-        b"prompt.accepted",
-        b"prompt.steered",
-        b"prompt.aborted",
-        b"full_compaction.",
-        b"micro_compaction.",
-        b"context.update_token_count",
-        b"interruptionReminder.",
-        b"swarm_mode.",
-        b"tower_mode.",
-        b"staleGuard.",
-        b"agent.switched",
-        b"context.undone",
-        b"interaction.",
-    )
+    for kind in b"""
+    llm.tools_snapshot llm.request profile.bind config.update token_counting. plugin.session_start
+    runtime.set_binding permission. mcp.tools_discovered tools.set_active_tools tools.reset_active_tools
+    tools.register_user_tool tools.unregister_user_tool prompt.accepted prompt.steered prompt.aborted
+    full_compaction. micro_compaction. context.update_token_count interruptionReminder. swarm_mode.
+    tower_mode. staleGuard. agent.switched context.undone interaction.
+    """.split()
 )
 """Record types that never matter, by the first bytes of their line (WIRE §8 rule 2)."""
 
 NOISE = "noise"
 CORRUPT_LINE = "corrupt-line"
 LINE_TOO_LONG = "line-too-long"
-
-StrPath: TypeAlias = str | os.PathLike[str]
-
-
-class Verdict(StrEnum):
-    """What became of a file since its checkpoint."""
-
-    NEW = "new"
-    """There is no checkpoint."""
-    SAME = "same"
-    """Nothing to read."""
-    APPEND = "append"
-    """The consumed prefix is unchanged and there are bytes behind it."""
-    REWRITE = "rewrite"
-    """Another file, or the consumed prefix changed: read again from 0, in a new generation."""
-    GONE = "gone"
-    IRREGULAR = "irregular"
-    """A directory, FIFO, socket or device. Never opened."""
-    UNREADABLE = "unreadable"
-    """The system refuses: permission, input/output error."""
-
-
-class SourceError(Exception):
-    """A wire cannot be read, or not any further. ``verdict`` says why; ``path`` is the file."""
-
-    verdict: Verdict
-    problem: str
-
-    def __init__(self, path: StrPath, detail: str = "") -> None:
-        super().__init__(f"{os.fspath(path)}: {detail or self.problem}")
-        self.path = Path(path)
-
-
-class SourceGone(SourceError):
-    verdict = Verdict.GONE
-    problem = "the file is gone"
-
-
-class SourceIrregular(SourceError):
-    verdict = Verdict.IRREGULAR
-    problem = "not a regular file"
-
-
-class SourceRewritten(SourceError):
-    verdict = Verdict.REWRITE
-    problem = "the part already read has changed; read it again from the start"
-
-
-class SourceUnreadable(SourceError):
-    verdict = Verdict.UNREADABLE
-    problem = "cannot be read"
 
 
 # --- verdict -----------------------------------------------------------------------------------------------
