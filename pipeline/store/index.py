@@ -56,7 +56,8 @@ class Index:
             if data is None:
                 self._save(self._derived({}))
                 return
-            if any([self._refresh_one(data["index"], path) for path in paths if covered(path)]):
+            changed = [path for path in paths if covered(path) and self._refresh_one(data["index"], path)]
+            if changed:
                 data["meta"]["structureHash"] = None
                 self._save(data)
 
@@ -76,8 +77,9 @@ class Index:
             data = {**(found or data), "meta": {**(found or data)["meta"]}, "index": data["index"]}
             for folder, text in comments.items():
                 data["index"][folder] = {**data["index"].get(folder, {}), "comment": text}
-            skipped = found is not None and data["index"] == before and data["meta"]["structureHash"] ==
-            digest if not skipped:
+            same = data["index"] == before and data["meta"]["structureHash"] == digest
+            skipped = found is not None and same
+            if not skipped:
                 data["meta"]["structureHash"] = digest
                 self._save(data)
         return {"synced": True, "skipped": skipped, "structureHash": digest, "report": _report(before, data)}
@@ -115,8 +117,9 @@ class Index:
         """Before the first write over an index that is not ours to read (v1, corrupt, newer), keep its
         bytes."""
         data = files.read_json(path)
-        if not (isinstance(data, dict) and data.get("version") == VERSION) and (old :=
-        files.read_bytes(path)):
+        if not (isinstance(data, dict) and data.get("version") == VERSION) and (
+            old := files.read_bytes(path)
+        ):
             name = f"index-{hashlib.blake2b(old, digest_size=6).hexdigest()}.json"
             files.write_bytes(self._store / KEPT_DIR / name, old)
 
