@@ -18,15 +18,16 @@ import anyio
 from anyio import to_thread
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-from pipeline.fold import BATCH_BYTES, FoldBatch, FoldJob, fold
+from pipeline.fold import BATCH_BYTES, FoldBatch, FoldJob, fold, redactor
+from pipeline.reading import origin_of
 from pipeline.report import Report
-from pipeline.sessions import Agent, Session
+from pipeline.sessions import Session
 from pipeline.store import sources as rows
 from pipeline.store.database import Database
 from pipeline.store.sources import Source
 from pipeline.store.turns import apply_batch, drop_old_generation
 from pipeline.workers import Workers
-from stages.split import Origin
+from stages.wire.contract import Origin
 from stages.tail import SourceError, SourceRewritten, Verdict, verdict
 
 log = logging.getLogger(__name__)
@@ -79,6 +80,7 @@ async def catch_up(
     began = time.monotonic()
     deadline = None if budget is None else began + budget
     now = _now_ms()
+    sessions = [_without_secrets(session, key) for session in sessions]
     if not await rows.unchanged(database, sessions):
         async with database.transaction():
             await rows.register(database, sessions, now=now)
@@ -94,6 +96,11 @@ async def catch_up(
         if not stale or report.incomplete:
             break
     report.seconds += time.monotonic() - began
+
+
+def _without_secrets(session: Session, key: bytes) -> Session:
+    """Titles are prompts cut short."""
+    return session if session.title is None else replace(session, title=redactor(key)(session.title))
 
 
 def _now_ms() -> int:
@@ -122,21 +129,10 @@ def _plan(
             except OSError:
                 continue
             done = source.checkpoint.offset if source.checkpoint and found is Verdict.APPEND else 0
-            origin = _origin(session, agent)
+            origin = origin_of(session, agent)
             work.append((stat.st_mtime_ns, Work(replace(source, path=str(agent.wire)), origin, found, stat.st_size - done)))
     work.sort(key=lambda item: -item[0])
     return [item for _, item in work]
-
-
-def _origin(session: Session, agent: Agent) -> Origin:
-    return Origin(
-        session_id=session.session_id,
-        agent_id=agent.agent_id,
-        cwd=session.cwd,
-        context_copied=agent.forked_from is not None,
-        imported=session.imported_from is not None,
-        forked=session.forked_from is not None,
-    )
 
 
 class _Run:

@@ -1,0 +1,93 @@
+"""The `pipeline` command. Errors end with one clear message on stderr and the exit code of the table.
+
+Under ``--json`` stdout is JSON alone. Modules that only one command needs are imported by that command.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+
+import click
+
+from pipeline.commands.look import sessions, show, status, turns
+from pipeline.commands.run import index, rebuild, run
+from pipeline.commands.themes import register as register_themes
+from pipeline.commands.settings import config
+from pipeline.errors import ExitCode, exit_code
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="kimi-memory-pipeline", prog_name="pipeline")
+@click.option("-v", "--verbose", is_flag=True, help="Say on stderr what is being done.")
+def cli(verbose: bool) -> None:
+    """The memory of your Kimi Code sessions: exact turns, search, and themes across sessions.
+
+    Reads the wire.jsonl files that Kimi writes, never changes them, and keeps what it derives under
+    MEMORY_STORE_ROOT (~/.kimi-code-memory). Works offline.
+
+    \b
+    Exit codes: 0 done, 1 verified miss (search), 2 usage or bad input,
+    3 absence could not be verified, 4 failed, 130 interrupted.
+    """
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.INFO if verbose else logging.CRITICAL, format="%(levelname)s %(message)s"
+    )
+
+
+for command in (run, index, rebuild, turns, show, sessions, status, config):
+    cli.add_command(command)
+register_themes(cli)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """The console script: runs the command and exits with a code of the table."""
+    sys.exit(invoke(sys.argv[1:] if arguments is None else arguments))
+
+
+def invoke(arguments: list[str]) -> int:
+    """Run the command; returns the exit code."""
+    if hasattr(signal, "SIGTERM"):
+        signal.signal(signal.SIGTERM, _terminate)
+    try:
+        result = cli.main(arguments, standalone_mode=False, prog_name="pipeline")
+        sys.stdout.flush()
+        return int(result) if isinstance(result, int) else ExitCode.DONE
+    except BrokenPipeError:
+        # The reader of our output left (`pipeline turns | head`): nothing more to say, and no traceback at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.DONE
+    except BaseException as error:
+        return _report(error)
+
+
+def _terminate(_signal: int, _frame: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _report(error: BaseException) -> int:
+    code = exit_code(error)
+    cause = _first(error)
+    if isinstance(cause, click.exceptions.Exit):
+        return code
+    if isinstance(cause, click.ClickException):
+        cause.show(sys.stderr)
+    elif code == ExitCode.INTERRUPTED:
+        click.echo("interrupted: what was committed is kept, run again to go on", err=True)
+    else:
+        click.echo(f"error: {cause}" if str(cause) else f"error: {type(cause).__name__}", err=True)
+        logging.getLogger(__name__).info("traceback", exc_info=error)
+    return code
+
+
+def _first(error: BaseException) -> BaseException:
+    """The most telling member of an exception group."""
+    while isinstance(error, BaseExceptionGroup):
+        error = max(error.exceptions, key=exit_code)
+    return error
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The subcommands of `pipeline`, one module a kind of question."""
