@@ -265,7 +265,7 @@ def _redirect(home: Home) -> None:
     """18 November: production shows what the cookie's rule costs; the decision is refined."""
     wire = home.session(SHOP, at=_at(18, 16, 30), title="logged out after 3-D Secure").main
     wire.turn(
-        "Since Friday customers come back from the bank's 3-D Secure page logged out, orders are lost. 为什么？",
+        "Since Friday customers come back from the bank's 3-D Secure page logged out. 为什么？",
         say(
             "",
             read_missing("logs/checkout.log"),
