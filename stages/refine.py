@@ -1,0 +1,170 @@
+"""Turn → what it meant: a summary, a few facts, whether a choice was made (seed 000 §3.3.1). Pure, no model.
+
+A turn is refined from itself and the turn it answers alone, so the result is the same whenever it is made. Nothing
+is invented: every fact is a sentence that was said (cleaned of markup and speaker) or states what a tool's call and
+result show. Thinking, injections, our own tools' calls and filler never come in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from stages import entities
+from stages.model import Fact, FactType, Refined, Turn, final_text
+from stages.refining import actions as acts
+from stages.refining import answers, claims, decisions
+from stages.refining.asking import Ask, ask
+from stages.refining.categories import categories
+from stages.refining.claims import Claim, Say
+from stages.refining.filler import impersonal, is_hedged, strip_lead
+from stages.refining.phrases import Phrases, phrases
+from stages.refining.prose import clip
+from stages.refining.reading import Reading, read
+from stages.refining.summary import summarise
+
+REFINER_VERSION = 1
+"""Raised when the same turn would be refined differently: stored rows of another version are made again."""
+
+MAX_FACTS = 8
+FACT_LENGTH = 280
+_SHARES: dict[FactType, int] = {"decision": 3, "reason": 2, "error": 2, "changed": 4, "result": 2, "next": 1}
+"""How many facts of a type are kept at first; what is left of ``MAX_FACTS`` goes to the others in order."""
+_WORDS = re.compile(r"[\w.]+|[\u4e00-\u9fff]")
+_IT_FAILS = re.compile(r"^It (?=(?:still |now )?(?:fails|failed|works|passes|crashes)\b)")
+_PROBLEM = re.compile(
+    r"\b(?:doesn't|does not|don't|isn't|not|won't|can't|cannot|fails?|failed|failing|broken|crash\w*|errors?|wrong|stuck|missing|undefined|unable|no longer)\b|报错|失败|不(?:行|对|能|工作|生效|显示)|崩溃|出错|没有?(?:生效|反应|显示)|无法|卡住|丢失",
+    re.IGNORECASE,
+)
+
+
+def refine(turn: Turn, previous: Turn | None, *, cwd: str | None) -> Refined:
+    """What this turn meant. ``previous`` is the turn before it in the same conversation, if any."""
+    reading = read(turn, cwd)
+    words = phrases(reading.chinese)
+    asked = ask(turn, reading.asked, words)
+    answer = answers.resolve(asked.text, _answered(previous)) if asked.kind == "said" else None
+    say, at = claims.last_say(reading.said)
+    made = [*claims.on_the_way(reading.said[: at if at >= 0 else len(reading.said)]), *say.claims]
+    touched = entities.extract_reading(reading)
+    facts = _facts(reading, asked, answer, made, words, touched.files_written)
+    decision = any(fact.type == "decision" for fact in facts)
+    summary = summarise(reading, previous, asked, answer, say, facts, words)
+    about = f"{asked.text} {answer.text}" if answer else asked.text
+    return Refined(summary, facts, decision, categories(about, facts, touched, decision), touched)
+
+
+def _answered(previous: Turn | None) -> str | None:
+    """The text that a short message answers."""
+    return final_text(previous.live_steps) if previous is not None else None
+
+
+def _facts(
+    reading: Reading,
+    asked: Ask,
+    answer: answers.Answer | None,
+    made: list[Claim],
+    words: Phrases,
+    written: tuple[str, ...],
+) -> tuple[Fact, ...]:
+    by_user = list(_from_user(asked, answer, words))
+    by_tools = acts.facts(reading.actions, words)
+    carried_out = bool(written) or any(action.call.command for action in reading.actions)
+    by_text = list(_from_text(made, by_tools, carried_out, written, reading))
+    reasons = [fact for fact in by_text if fact.type == "reason"]
+    rest = [fact for fact in by_text if fact.type != "reason"]
+    return _choose([*by_user, *reasons, *by_tools, *rest])
+
+
+def _from_user(asked: Ask, answer: answers.Answer | None, words: Phrases) -> Iterable[Fact]:
+    span = (asked.sentences[0].start, asked.sentences[-1].end) if asked.sentences else None
+    if answer is not None and answer.choice:
+        template = words.chose if answer.kind == "option" else words.agreed
+        text = template.format(number=answer.number, option=answer.text, question=answer.text)
+        yield Fact("decision", clip(text, FACT_LENGTH), "user", span)
+    problem = False
+    for sentence in asked.sentences[:24]:
+        text = strip_lead(sentence.text)
+        if decisions.by_user(text) and claims.is_self_contained(text):
+            yield Fact("decision", clip(text, FACT_LENGTH), "user", (sentence.start, sentence.end))
+        elif not problem and len(text) < 240 and _PROBLEM.search(text) and not text.endswith(("?", "？")):
+            if claims.is_self_contained(text) and not re.match(
+                r"(?:make sure|don't|do not|please|fix|add|不要|请|别)", text, re.IGNORECASE
+            ):
+                problem = True
+                yield Fact("error", text, "user", (sentence.start, sentence.end))
+    if asked.pasted:
+        text = (
+            words.failed.format(what=asked.command, line=asked.pasted.rstrip("."))
+            if asked.command
+            else words.pasted.format(line=asked.pasted)
+        )
+        yield Fact("error", clip(text, FACT_LENGTH), "user", None)
+
+
+def _from_text(
+    made: list[Claim], by_tools: list[Fact], carried_out: bool, written: tuple[str, ...], reading: Reading
+) -> Iterable[Fact]:
+    first_result = True
+    for claim in made:
+        kind = claim.kind
+        if claim.decides and (carried_out or claim.final):
+            kind = "decision"
+        text = _completed(claim, written, reading)
+        if kind is None and claim.final and first_result and not claim.item and claim.role != "next" and text:
+            kind = "result"  # the lead of an answer is what came of the question
+        if kind is None or not text:
+            continue
+        first_result = False
+        if kind not in ("next", "reason") and is_hedged(text) or (kind == "reason" and is_hedged(text)):
+            continue
+        if not claim.final and kind not in ("reason", "decision"):
+            continue
+        yield Fact(kind, clip(text, FACT_LENGTH), "text", (claim.start, claim.end))
+
+
+def _completed(claim: Claim, written: tuple[str, ...], reading: Reading) -> str:
+    """The claim's words made to stand alone, or ``""`` if that is not possible."""
+    text = claim.text
+    if _IT_FAILS.match(text):
+        command = next(
+            (acts.what(a) for a in reversed(reading.actions) if a.call.command and a.step < claim.step), ""
+        )
+        return _IT_FAILS.sub(f"{command} ", text) if command else ""
+    if claim.self_contained:
+        if (
+            claim.item
+            and len(written) == 1
+            and not re.search(r"[\w-]+\.\w{1,5}\b|[`/()]", text)
+            and len(text) < 200
+        ):
+            return f"{written[0]}: {text}"
+        return text
+    return ""
+
+
+def _choose(facts: list[Fact]) -> tuple[Fact, ...]:
+    """At most ``MAX_FACTS`` different ones: a fair share of each type, in the order given."""
+    distinct: list[Fact] = []
+    bags: list[set[str]] = []
+    for fact in facts:
+        bag = set(_WORDS.findall(fact.text.lower()))
+        if not bag or any(len(bag & other) >= 0.7 * min(len(bag), len(other)) for other in bags):
+            continue
+        distinct.append(fact)
+        bags.append(bag)
+    shares = dict(_SHARES)
+    kept: list[int] = []
+    for index, fact in enumerate(distinct):
+        if shares[fact.type] > 0:
+            shares[fact.type] -= 1
+            kept.append(index)
+    order: tuple[FactType, ...] = ("decision", "reason", "error", "changed", "result", "next")
+    if len(kept) > MAX_FACTS:
+        kept = sorted(sorted(kept, key=lambda i: (order.index(distinct[i].type), i))[:MAX_FACTS])
+    spare = [index for index in range(len(distinct)) if index not in set(kept)]
+    kept = sorted([*kept, *spare[: MAX_FACTS - len(kept)]])
+    return tuple(distinct[index] for index in kept)
+
+
+__all__ = ["FACT_LENGTH", "MAX_FACTS", "REFINER_VERSION", "Say", "impersonal", "refine"]

@@ -1,0 +1,115 @@
+"""The kinds of work a turn can be, a closed vocabulary (peer-formats: ``categories``)."""
+
+from __future__ import annotations
+
+import re
+
+from stages.model import Entities, Fact
+
+CATEGORIES = (
+    "bugfix", "feature", "refactor", "decision", "question", "investigation", "config", "docs", "test", "review", "chore",
+)  # fmt: skip
+"""bugfix: something broken was repaired or tried to be · feature: something new was built · refactor: same
+behaviour, other shape · decision: a choice was made · question: an answer, no change · investigation: looked
+into without changing anything · config: settings, dependencies, deployment · docs: prose files · test: tests
+written or run · review: existing work was examined and judged · chore: commits, clean-up, upkeep."""
+
+MAX_CATEGORIES = 3
+
+_FIX = re.compile(
+    r"\b(?:fix(?:es|ed|ing)?|bug|broken|crash\w*|fail(?:s|ed|ing|ure)?|errors?|doesn't work|not working|wrong|issue|regression|repair)\b|修复|修|报错|失败|崩溃|出错|不对|问题|无法|不能|故障",
+    re.IGNORECASE,
+)
+_FEATURE = re.compile(
+    r"\b(?:add|implement|create|build|support|introduce|feature|allow|make)\b|新增|添加|增加|实现|支持|加(?:一|个|上)|做一?个|开发",
+    re.IGNORECASE,
+)
+_REFACTOR = re.compile(
+    r"\b(?:refactor\w*|rename\w*|restructure|clean ?up|simplif\w+|extract|reorgani[sz]e|dedup\w*|consolidate|split)\b|重构|重命名|拆分|整理|抽取|简化",
+    re.IGNORECASE,
+)
+_QUESTION = re.compile(
+    r"[?？]\s*$|^(?:what|why|how|where|which|who|when|is|are|does|do|can|could|should|explain|tell me|describe)\b|为什么|怎么|什么|如何|吗[？?]?$|解释|哪",
+    re.IGNORECASE,
+)
+_INVESTIGATE = re.compile(
+    r"\b(?:investigate|look into|debug|analy[sz]e|research|explore|find out|figure out|understand|examine|trace|search)\b|排查|调查|分析|研究|看看|查一?下|定位",
+    re.IGNORECASE,
+)
+_REVIEW = re.compile(
+    r"\b(?:review|audit|critique|evaluate|assess|double[- ]check)\b|评审|审查|检查一遍|评估|复查|review",
+    re.IGNORECASE,
+)
+_TEST = re.compile(r"\b(?:tests?|testing|coverage|e2e|unit test)\b|测试|用例|覆盖率", re.IGNORECASE)
+_CONFIG = re.compile(
+    r"\b(?:config\w*|env(?:ironment)?|deploy\w*|docker\w*|ci|pipeline|lint(?:er|ing)?|install|dependenc\w+|upgrade|setup|set up|vercel|fly\.io|port)\b|配置|部署|环境变量|依赖|安装|升级|端口",
+    re.IGNORECASE,
+)
+_DOCS = re.compile(
+    r"\b(?:docs?|documentation|readme|changelog|comments? in|plan|write[- ]?up)\b|文档|说明|计划书|注释",
+    re.IGNORECASE,
+)
+_CHORE = re.compile(
+    r"\b(?:commit|push|merge|rebase|tag|release|format|bump|clean)\b|提交|推送|合并|发布|格式化|清理",
+    re.IGNORECASE,
+)
+_DOC_FILE = re.compile(r"\.(?:md|rst|txt|adoc|mdx)$", re.IGNORECASE)
+_TEST_FILE = re.compile(
+    r"(?:^|/)(?:tests?|__tests__|spec)/|(?:^|/)test_|_test\.|\.(?:test|spec)\.", re.IGNORECASE
+)
+_CONFIG_FILE = re.compile(
+    r"(?:^|/)(?:package\.json|pyproject\.toml|Dockerfile|docker-compose[^/]*|Makefile|\.env[^/]*|[^/]*\.(?:ya?ml|toml|ini|cfg|conf)|tsconfig[^/]*|[^/]*config\.\w+|requirements[^/]*|go\.mod|Cargo\.toml|\.[\w-]+rc(?:\.\w+)?|vercel\.json|\.gitignore|\.dockerignore)$",
+    re.IGNORECASE,
+)
+_TEST_COMMAND = re.compile(r"\b(?:pytest|test|vitest|jest|mocha|unittest|tox|rspec|ctest)\b")
+
+
+def categories(asked: str, facts: tuple[Fact, ...], entities: Entities, decision: bool) -> tuple[str, ...]:
+    """At most ``MAX_CATEGORIES`` of ``CATEGORIES``, the most telling first."""
+    written = entities.files_written
+    found: list[str] = ["decision"] if decision else []
+    code = [
+        path
+        for path in written
+        if not _DOC_FILE.search(path) and not _CONFIG_FILE.search(path) and not _TEST_FILE.search(path)
+    ]
+    if written:
+        found += _of_changes(asked, facts, code)
+        if any(_TEST_FILE.search(path) for path in written):
+            found.append("test")
+        if any(_CONFIG_FILE.search(path) for path in written) and (not code or _CONFIG.search(asked)):
+            found.append("config")
+        if any(_DOC_FILE.search(path) for path in written) and (not code or _DOCS.search(asked)):
+            found.append("docs")
+    found += _of_words(asked, bool(written), entities)
+    return tuple(list(dict.fromkeys(found))[:MAX_CATEGORIES])
+
+
+def _of_changes(asked: str, facts: tuple[Fact, ...], code: list[str]) -> list[str]:
+    if _REFACTOR.search(asked) and not _FIX.search(asked):
+        return ["refactor"]
+    if _FIX.search(asked) or any(fact.type == "error" and fact.source == "user" for fact in facts):
+        return ["bugfix"]
+    return ["feature"] if code and (_FEATURE.search(asked) or len(code) > 1) else []
+
+
+def _of_words(asked: str, wrote: bool, entities: Entities) -> list[str]:
+    found = []
+    if _REVIEW.search(asked):
+        found.append("review")
+    if _CHORE.search(asked) and any(
+        command.startswith(("git ", "npm version", "gh ")) for command in entities.commands
+    ):
+        found.append("chore")
+    if _TEST.search(asked) and (wrote or any(_TEST_COMMAND.search(command) for command in entities.commands)):
+        found.append("test")
+    if not wrote:
+        if _FIX.search(asked) and not _QUESTION.search(asked):
+            found.append("bugfix")
+        if _INVESTIGATE.search(asked):
+            found.append("investigation")
+        if _CONFIG.search(asked):
+            found.append("config")
+        if _QUESTION.search(asked):
+            found.append("question")
+    return found

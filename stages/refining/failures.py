@@ -1,0 +1,138 @@
+"""What went wrong, by its decisive line: exception types, codes, HTTP statuses. Never by the word "error" alone."""
+
+from __future__ import annotations
+
+import re
+
+NAME_LENGTH = 160
+"""Characters of one normalised error."""
+_MAX_TEXT = 8_000
+
+_EXCEPTION = re.compile(
+    r"^(?:\[\w+\] |Uncaught |Unhandled |E +|\s*Caused by: |Exception in thread \"[^\"\n]{0,80}\" |\S{0,80}: (?=[A-Z]))?"
+    r"((?:[A-Za-z_]\w*\.){0,6}[A-Z]\w*(?:Error|Exception|Interrupt|Warning|Exit|Panic|NotFound|Timeout|Denied))"
+    r"(?: \[(\w+)\])?(?:: ?(.{0,300}))?$",
+    re.MULTILINE,
+)
+_CODE = re.compile(
+    r"\berror (TS\d{3,5})\b|\berror\[(E\d{4})\]|\b(E(?:ADDRINUSE|ACCES|CONNREFUSED|CONNRESET|NOENT|EXIST|PERM|PIPE|TIMEDOUT|ISDIR|NOTDIR"
+    r"|MFILE|NOTFOUND|RESOLVE|LIFECYCLE|NETUNREACH|HOSTUNREACH|BADF|INVAL|NOSPC|BUSY|AI_AGAIN|INTEGRITY|NOTEMPTY|404|401|403|BADENGINE))\b"
+    r"|\b(ERR_[A-Z][A-Z0-9_]{2,60})\b|\b(MODULE_NOT_FOUND)\b|\b(CS\d{4}|C\d{4}|LNK\d{4}|ORA-\d{5}|SQLSTATE\[?\w{5}|E\d{4}|[A-Z]\d{3})(?=: |\])"
+)
+_HTTP = re.compile(
+    r"\bHTTP(?:/\d(?:\.\d)?)?[ :]+(?:status[ :]+)?([45]\d\d)\b|\bstatus(?:[ _-]?code)?[ :=]+([45]\d\d)\b"
+    r"|\b([45]\d\d) (?:Not Found|Unauthorized|Forbidden|Bad Request|Internal Server Error|Bad Gateway|Service Unavailable"
+    r"|Too Many Requests|Method Not Allowed|Conflict|Gone|Gateway Time-?out|Unprocessable Entity|Request Time-?out)\b"
+    r"|^(?:Error:? )?([45]\d\d) (?:invalid|bad|error)\b",
+    re.IGNORECASE | re.MULTILINE,
+)
+_LINT = re.compile(r"^\s*\d+:\d+\s+error\s+.{1,200}?\s{2,}(\S{2,80})\s*$", re.MULTILINE)
+_EXIT = re.compile(
+    r"(?:Command failed with exit code|exit(?:ed)?(?: with)?(?: non-zero)?(?: status| code)?|exitCode|returned)[:= ]+(\d{1,3})\b",
+    re.IGNORECASE,
+)
+_FAILED_TEST = re.compile(
+    r"^(?:FAILED|ERROR) (\S{3,140})(?: - (.{1,160}))?$|^--- FAIL: (\S{2,100})|^\s*● (.{3,120})$", re.MULTILINE
+)
+_SAYS = re.compile(
+    r"^(?:[\w./@-]{1,60}: )?(?:fatal|error|panic|failed|failure|abort(?:ed)?|cannot|can't|could not|unable to|no such|permission denied|not found|invalid"
+    r"|unknown|unexpected|missing|undefined|refused|timed? ?out|denied)\b|(?:command not found|No such file or directory|Permission denied|does not exist|not found"
+    r"|already exists|already in use|Connection refused|No space left|timed out|cannot access|is not recognized|must be|not allowed|is required)",
+    re.IGNORECASE,
+)
+_NOISE = re.compile(
+    r"^(?:\s*$|Command failed with exit code|npm (?:ERR!|error) (?:A complete log|path|workspace|location|command|code|Lifecycle|errno)|\s+at |\s*File \"|Traceback|\s*\^|Process exited"
+    r"|npm (?:warn|notice)|> |\s*~+\^?|\[?\d+/\d+\]|(?:Exit|exit) code|node:internal|Node\.js v|\s*$|<[a-z_]+>$|error Command failed|Error:\s*$|ELIFECYCLE)"
+)
+_REJECTED = re.compile(
+    r"was not run because the user rejected|user doesn't want to proceed with this tool use|rejected (?:by the user|the approval)|was rejected by the user",
+    re.IGNORECASE,
+)
+_ANSI = re.compile(r"\x1b?\[\d{1,3}(?:;\d{1,3})*m")
+_WHERE = re.compile(r"(?:(?<=\s)|^)(?:/[\w.@+-]+){2,}/(?=[\w.@+-])")
+_SPACE = re.compile(r"\s+")
+
+REJECTED = "rejected by the user"
+"""How a call that the user did not approve is named."""
+
+
+def was_rejected(text: str) -> bool:
+    """Whether a failed call failed because the user said no."""
+    return _REJECTED.search(text[:600]) is not None
+
+
+def exit_code(text: str) -> int | None:
+    """The last non-zero exit code that a text tells of."""
+    codes = [int(match[1]) for match in _EXIT.finditer(text[-_MAX_TEXT:])]
+    return next((code for code in reversed(codes) if code), None)
+
+
+def decisive(text: str) -> str:
+    """The one line of a failure's output that says what was wrong, tidied; ``""`` if it says nothing but a code."""
+    text = _ANSI.sub("", text[-_MAX_TEXT:])
+    coded = re.search(
+        r"^.{0,200}\berror (?:TS\d{3,5}): .{1,300}$|^.{0,40}error\[E\d{4}\]: .{1,300}$", text, re.MULTILINE
+    )
+    if coded:
+        return _tidy(re.sub(r"^.*?\berror (TS\d+|\[E\d+\])", r"\1", coded[0]))
+    exceptions = list(_EXCEPTION.finditer(text))
+    if exceptions:
+        return _named(
+            exceptions[-1] if text.lstrip().startswith("Traceback") or "Traceback" in text else exceptions[0]
+        )
+    lint = re.search(r"^\s*\d+:\d+\s+error\s+(.{1,200}?\s{2,}\S{2,80})\s*$", text, re.MULTILINE)
+    if lint:
+        return _tidy(lint[1])
+    test = _FAILED_TEST.search(text)
+    if test:
+        return _tidy(test[0])
+    lines = [line for line in text.split("\n") if not _NOISE.match(line)]
+    said = next((line for line in lines if _SAYS.search(line)), "")
+    return _tidy(said or (lines[0] if lines else ""))
+
+
+def _named(match: re.Match[str]) -> str:
+    code = f" [{match[2]}]" if match[2] else ""
+    return _tidy(f"{match[1]}{code}: {match[3]}" if match[3] else f"{match[1]}{code}")
+
+
+def _tidy(line: str) -> str:
+    line = re.sub(r"^npm (?:ERR!|error)\s+", "", line.strip())
+    line = _WHERE.sub("", _SPACE.sub(" ", line)).rstrip(" .")
+    return line if len(line) <= NAME_LENGTH else line[: NAME_LENGTH - 1].rstrip() + "…"
+
+
+def names(text: str) -> list[str]:
+    """Normalised errors of a failed call's output, the most telling first; empty only for an empty text."""
+    if was_rejected(text):
+        return [REJECTED]
+    text = _ANSI.sub("", text[-_MAX_TEXT:])
+    found = [*codes(text), *exceptions(text)]
+    lint = [match[1] for match in _LINT.finditer(text) if "/" in match[1] or "-" in match[1]]
+    found += lint[:4]
+    if not found:
+        line = decisive(text)
+        status = _HTTP.search(text)
+        if status:
+            found.append("HTTP " + next(group for group in status.groups() if group))
+        if line and not (status and len(line) < 4):
+            found.append(line)
+    if not found:
+        code = exit_code(text)
+        if code is not None:
+            found.append(f"exit code {code}")
+        elif text.strip():
+            found.append(_tidy(text.strip().split("\n", 1)[0]))
+    return list(dict.fromkeys(found))
+
+
+def codes(text: str) -> list[str]:
+    """Error codes that a text names in the way tools print them (TS2345, EADDRINUSE, ERR_…)."""
+    return list(
+        dict.fromkeys(next(g for g in match.groups() if g) for match in _CODE.finditer(text[:_MAX_TEXT]))
+    )
+
+
+def exceptions(text: str) -> list[str]:
+    """Exception lines (``OSError: [Errno 98] Address already in use``) that begin a line of a text."""
+    return list(dict.fromkeys(_named(match) for match in _EXCEPTION.finditer(text[:_MAX_TEXT])))
