@@ -90,27 +90,33 @@ def binary_tail(lines: list[bytes], rng: random.Random) -> bytes:
     return b"".join([*lines[:half], rng.randbytes(40_000), b"\n\x00\x00\x00\n", *lines[half:]])
 
 
+ODD = (
+    b"[]\n",
+    b"null\n",
+    b"42\n",
+    b'"text"\n',
+    b"\n",
+    b"  \n",
+    b"{}\n",
+    b'{"type":7}\n',
+    b'{"type":"x"}\n',
+    b'{"type":"turn.prompt"}\n',
+    b'{"type":"turn.prompt","input":3,"origin":[],"turnId":"x"}\n',
+    b'{"type":"context.append_message","message":7}\n',
+    b'{"type":"context.append_loop_event","event":null}\n',
+    b'{"type":"context.append_loop_event","event":{"type":"step.begin","turnId":[]}}\n',
+    b'{"type":"context.undo","count":"two"}\n',
+    b'{"type":"turn.ended","turnId":null}\n',
+    b'{"type":"usage.record","usage":[]}\n',
+    b"\xef\xbb\xbf{}\n",
+    b'{"type":"x","t":"\\ud83d"}\n',
+)
+
+
 def odd_lines(lines: list[bytes], rng: random.Random) -> bytes:
-    """Valid JSON that is no record, blank lines, carriage returns, a byte order mark, lone surrogates."""
-    odd = [
-        b"[]\n",
-        b"null\n",
-        b"42\n",
-        b'"text"\n',
-        b"\n",
-        b"  \n",
-        b"{}\n",
-        b'{"type":7}\n',
-        b'{"type":"x"}\n',
-    ]
-    odd += [b'{"type":"turn.prompt"}\n', b'{"type":"turn.prompt","input":3,"origin":[],"turnId":"x"}\n']
-    odd += [
-        b'{"type":"context.append_loop_event","event":null}\n',
-        b'{"type":"context.undo","count":"two"}\n',
-    ]
-    odd += [b'{"type":"turn.ended","turnId":null}\n', b"\xef\xbb\xbf{}\n", b'{"type":"x","t":"\\ud83d"}\n']
+    """JSON that is no record, blank lines, carriage returns, a byte order mark, lone surrogates."""
     half = len(lines) // 2
-    return b"".join([*lines[:half], *odd, *(line.replace(b"\n", b"\r\n") for line in lines[half:])])
+    return b"".join([*lines[:half], *ODD, *(line.replace(b"\n", b"\r\n") for line in lines[half:])])
 
 
 DAMAGES: tuple[Callable[[list[bytes], random.Random], bytes], ...] = (
@@ -166,9 +172,11 @@ def write(root: Path, sizes: Sizes = QUICK, *, seed: int = 0, fifo: bool = True)
     giant_line(_path(line), _lines(line), sizes.line)
     _ruin(empty, rng, fifo)
     _strays(root, healthy[0])
-    names = [session.session_id for session in (*damaged, line, turn)]
-    ruined = [session.session_id for session in empty]
-    return Garbage(tuple(session.session_id for session in healthy), tuple(names), tuple(ruined))
+    return Garbage(_ids(healthy), _ids([*damaged, line, turn]), _ids(empty))
+
+
+def _ids(sessions: list[wires.Session]) -> tuple[str, ...]:
+    return tuple(session.session_id for session in sessions)
 
 
 def _ruin(sessions: list[wires.Session], rng: random.Random, fifo: bool) -> None:
@@ -185,7 +193,7 @@ def _ruin(sessions: list[wires.Session], rng: random.Random, fifo: bool) -> None
 
 
 def _strays(root: Path, session: wires.Session) -> None:
-    """What lies about in real homes and must not be read (WIRE §2): copies, temporary files, odd state files."""
+    """What lies about in homes and must not be read (WIRE §2): copies, temporary files, odd state files."""
     wire = _path(session)
     wire.with_name("wire.jsonl.bak").write_bytes(wire.read_bytes())
     wire.with_name("wire.jsonl.tmp.4242.0a1b2c3d").write_bytes(wire.read_bytes()[:900])
