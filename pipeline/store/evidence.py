@@ -1,0 +1,243 @@
+"""What the index says of a query's terms: which turns hold them, how rare they are, how strongly they speak.
+
+Sets of turns are integers with one byte a turn (``Flags``): unions, intersections and counts cost next to
+nothing at any size that a person's history reaches. A sub-agent's turn counts for the turn that called it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from pipeline.store.postings import COLUMNS, Posting, Postings, Snapshot
+from stages import tokens
+from stages.query import Term
+
+Flags: TypeAlias = int
+"""A set of turns: byte n (little-endian) is 1 if turn n is in it."""
+
+K1 = 1.2
+WEIGHTS: Mapping[str, float] = {"user": 2.6, "agent": 1.3, "actions": 0.9, "errors": 1.4}
+"""What an occurrence counts, by column."""
+NORMS: Mapping[str, float] = {"user": 0.35, "agent": 0.55, "actions": 0.75, "errors": 0.4}
+"""How much a column's length takes from it (bm25's b)."""
+COMMON_FREQUENCY = 1.0
+"""The weighted frequency taken for a token too common to be counted."""
+LENT_TO_PARENT = 0.6
+"""What an occurrence in a sub-agent's turn counts for the turn that called it."""
+PARTS_SHARE = 0.5
+"""What an identifier's parts count beside its whole."""
+STOP_SHARE = 0.05
+
+
+def to_flags(turns: Iterable[int], size: int) -> Flags:
+    """The set of those ``turns`` that are below ``size``."""
+    flags = bytearray(size)
+    for turn in turns:
+        if turn < size:
+            flags[turn] = 1
+    return int.from_bytes(flags, "little")
+
+
+def members(flags: Flags) -> list[int]:
+    """The turns of a set, in order."""
+    data = flags.to_bytes((flags.bit_length() + 7) // 8, "little")
+    found: list[int] = []
+    turn = data.find(1)
+    while turn >= 0:
+        found.append(turn)
+        turn = data.find(1, turn + 1)
+    return found
+
+
+def newest(flags: Flags, limit: int) -> list[int]:
+    """The ``limit`` greatest turns of a set, newest first."""
+    data = flags.to_bytes((flags.bit_length() + 7) // 8, "little")
+    found: list[int] = []
+    turn = data.rfind(1)
+    while turn >= 0 and len(found) < limit:
+        found.append(turn)
+        turn = data.rfind(1, 0, turn)
+    return found
+
+
+@dataclass(slots=True)
+class TokenEvidence:
+    """One token's turns. ``weight`` is its idf; a common token has ``common`` bytes instead of counts."""
+
+    weight: float
+    flags: Flags
+    counts: Mapping[tuple[int, str], int] | None
+    common: bytes
+
+
+@dataclass(slots=True)
+class TermEvidence:
+    """One term's turns: ``held`` holds the term, ``touched`` any token of it. ``weight`` is its idf."""
+
+    term: Term
+    whole: list[TokenEvidence]
+    parts: list[TokenEvidence]
+    held: Flags
+    held_bytes: bytes
+    touched: Flags
+    weight: float
+
+
+class Evidence:
+    """Reads terms for one query. ``fold``: sub-agents' turns count for their parents and are not listed."""
+
+    def __init__(self, postings: Postings, snapshot: Snapshot, *, fold: bool) -> None:
+        self.postings = postings
+        self.snapshot = snapshot
+        self.size = len(snapshot.live)
+        self.fold = fold and bool(snapshot.parents)
+        live = int.from_bytes(snapshot.live, "little")
+        self.listed = live & ~to_flags(snapshot.parents, self.size) if self.fold else live
+        self._tokens: dict[str, TokenEvidence] = {}
+
+    def terms(self, terms: Sequence[Term]) -> list[TermEvidence]:
+        """Evidence of each term, in order."""
+        return [self._term(term) for term in terms]
+
+    def folded(self, turns: Iterable[int]) -> Flags:
+        """The listed turns that ``turns`` stand for."""
+        if self.fold:
+            parents = self.snapshot.parents
+            turns = [parents.get(turn, turn) for turn in turns]
+        return to_flags(turns, self.size) & self.listed
+
+    def _term(self, term: Term) -> TermEvidence:
+        whole = [found for token in term.whole if (found := self._token(token)).flags]
+        parts = [self._token(token) for token in term.parts]
+        held, touched = 0, 0
+        if parts:
+            held = parts[0].flags
+            for part in parts:
+                held &= part.flags
+                touched |= part.flags
+        for token in whole:
+            held |= token.flags
+        touched |= held
+        best = max((token.weight for token in whole), default=0.0)
+        inner = max((part.weight for part in parts if part.flags), default=0.0)
+        return TermEvidence(
+            term,
+            whole,
+            [p for p in parts if p.flags],
+            held,
+            held.to_bytes(self.size, "little"),
+            touched,
+            max(best, inner),
+        )
+
+    def _token(self, token: str) -> TokenEvidence:
+        found = self._tokens.get(token)
+        if found is None:
+            found = self._tokens[token] = self._read(token, self.postings.posting(token))
+        return found
+
+    def _read(self, token: str, posting: Posting) -> TokenEvidence:
+        if posting.counts is None:
+            flags = self._folded_common(posting.flags)
+        else:
+            flags = self.folded(posting.turns)
+        count = flags.bit_count()
+        weight = math.log(1 + (max(self.snapshot.total, count) - count + 0.5) / (count + 0.5)) + 0.02
+        if token in tokens.STOP_WORDS:
+            weight *= STOP_SHARE
+        common = flags.to_bytes(self.size, "little") if posting.counts is None else b""
+        return TokenEvidence(weight, flags, posting.counts, common)
+
+    def _folded_common(self, data: bytes) -> Flags:
+        if self.fold:
+            folded = bytearray(data)
+            for child, parent in self.snapshot.parents.items():
+                if data[child]:
+                    folded[parent] = 1
+            data = bytes(folded)
+        return int.from_bytes(data, "little") & self.listed
+
+
+class Scorer:
+    """How strongly a turn speaks of each term: bm25 over weighted columns, term by term."""
+
+    def __init__(self, evidence: Evidence, terms: Sequence[TermEvidence]) -> None:
+        self.evidence = evidence
+        self.terms = terms
+        self._children = evidence.snapshot.children if evidence.fold else {}
+        self._known: dict[int, tuple[tuple[float, ...], tuple[float, ...]]] = {}
+        self.weight = sum(term.weight for term in terms) or 1.0
+
+    def prepare(self, turns: Iterable[int]) -> None:
+        """Read the lengths of these turns in one go."""
+        wanted = [
+            part
+            for turn in turns
+            if turn not in self._known
+            for part in (turn, *self._children.get(turn, ()))
+        ]
+        self.evidence.postings.lengths(wanted)
+
+    def vector(self, turn: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Per term: its score in this turn, and how much of it (0..1) the turn holds."""
+        found = self._known.get(turn)
+        if found is None:
+            found = self._known[turn] = self._score(turn)
+        return found
+
+    def parts(self, turn: int) -> tuple[int, ...]:
+        """The sub-agents' turns that count for this one."""
+        return tuple(self._children.get(turn, ()))
+
+    def coverage(self, held: Sequence[float]) -> float:
+        """Weighted share of the query that ``held`` says is there."""
+        return sum(share * term.weight for share, term in zip(held, self.terms, strict=True)) / self.weight
+
+    def _score(self, turn: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        norms = self._norms(turn)
+        scores, shares = [], []
+        for term in self.terms:
+            whole = max((self._token(token, norms) for token in term.whole), default=0.0)
+            parts, there, every = 0.0, 0.0, 0.0
+            for part in term.parts:
+                value = self._token(part, norms)
+                parts += value
+                every += part.weight
+                there += part.weight if value else 0.0
+            share = 1.0 if whole else 0.8 * there / every if every else 0.0
+            if not whole and share and term.held_bytes[turn]:
+                share = 1.0
+            size = math.sqrt(len(term.parts)) or 1.0
+            scores.append(max(whole, 0.0) + PARTS_SHARE * parts / size)
+            shares.append(share)
+        return tuple(scores), tuple(shares)
+
+    def _norms(self, turn: int) -> list[tuple[int, float, tuple[float, ...]]]:
+        """For the turn and its sub-agents' turns: what an occurrence in each column counts."""
+        postings = self.evidence.postings
+        found = []
+        for part in (turn, *self._children.get(turn, ())):
+            lengths = postings.length(part)
+            factors = tuple(
+                WEIGHTS[name] / (1 - NORMS[name] + NORMS[name] * length / average)
+                for name, length, average in zip(COLUMNS, lengths, postings.averages, strict=True)
+            )
+            found.append((part, 1.0 if part == turn else LENT_TO_PARENT, factors))
+        return found
+
+    def _token(self, token: TokenEvidence, norms: Sequence[tuple[int, float, tuple[float, ...]]]) -> float:
+        turn = norms[0][0]
+        if token.counts is None:
+            frequency = COMMON_FREQUENCY if token.common[turn] else 0.0
+        else:
+            frequency = 0.0
+            counts = token.counts
+            for part, share, factors in norms:
+                for name, factor in zip(COLUMNS, factors, strict=True):
+                    count = counts.get((part, name))
+                    if count:
+                        frequency += share * factor * count
+        return token.weight * frequency * (K1 + 1) / (frequency + K1) if frequency else 0.0
