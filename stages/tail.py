@@ -302,7 +302,7 @@ def _next_piece(fd: int, at: int) -> _Piece:
 
 def _up_to_long_line(fd: int, at: int, block: bytes, begin: int) -> _Piece:
     """A line crosses the block: it belongs to the chunk, unless it is longer than a chunk itself."""
-    rest = _pread(fd, at + len(block), begin + CHUNK_BYTES - len(block))
+    rest = _pread(fd, at + len(block), max(0, begin + CHUNK_BYTES - len(block)))
     end = rest.find(b"\n") + 1
     data = block + rest[:end] if end else block[:begin]
     return _Piece(at + len(data), at + len(data), data)
