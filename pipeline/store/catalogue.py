@@ -54,6 +54,8 @@ class Memory:
     size: int
     stamp: Stamp
     source: Mapping[str, str] = field(default_factory=dict)
+    pinned: bool = False
+    """``pinned: true`` in its frontmatter: a person wants it in the essence."""
     written_key: str = ""
     """The ``key`` field, which a renamed or copied file may have kept."""
     problem: str = ""
@@ -140,6 +142,7 @@ def read(path: str, text: str, stamp: Stamp) -> Memory:
         size=stamp[2],
         stamp=stamp,
         source=parsed.source,
+        pinned=memory_file.scalar(parsed.fields.get("pinned")).lower() in ("true", "yes", "on", "1"),
         written_key=memory_file.scalar(parsed.fields.get("key")),
         problem=problem or "",
     )
