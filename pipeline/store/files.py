@@ -22,7 +22,7 @@ from typing import TypeVar
 
 import orjson
 from filelock import FileLock, Timeout
-from tenacity import retry, retry_if_exception, stop_after_delay, wait_exponential_jitter
+from tenacity import retry, retry_if_exception, stop_after_delay, wait_exponential
 
 from pipeline.errors import StoreError
 
@@ -226,7 +226,7 @@ def _is_sharing_violation(error: BaseException) -> bool:
 
 @retry(
     retry=retry_if_exception(_is_sharing_violation),
-    wait=wait_exponential_jitter(initial=0.005, max=0.2, jitter=0.01),
+    wait=wait_exponential(multiplier=0.005, max=0.2),
     stop=stop_after_delay(SHARING_RETRY_S),
     reraise=True,
 )
