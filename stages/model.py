@@ -44,6 +44,7 @@ class Checkpoint:
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """Whole lines of one wire: ``data`` ends with a line end. ``start`` is the byte offset of its first byte.
+    The last chunk of a read may be empty: it carries what was skipped, or a checkpoint, alone.
 
     ``skipped`` counts lines left out unread before this chunk, by reason (``line-too-long`` …).
     """
@@ -150,6 +151,8 @@ class Turn:
     started_at: int | None = None
     ended_at: int | None = None
     last_at: int | None = None
+    duration_ms: int | None = None
+    """From opener to end record; ``None`` without one."""
     model: str = ""
     cli_version: str = ""
     tokens_in: int = 0
@@ -178,6 +181,13 @@ class Turn:
     @property
     def live_steers(self) -> tuple[Steer, ...]:
         return self.steers if self.cut is None else self.steers[: self.cut.steers]
+
+    @property
+    def shown_text(self) -> str:
+        """What to show as its opening: the goal engine's long fixed prompt is just named (WIRE §10)."""
+        if self.origin == "system_trigger:goal_continuation":
+            return "goal continuation"
+        return self.opening_text if self.user_text is None else self.user_text
 
     @property
     def assistant_text(self) -> str | None:
