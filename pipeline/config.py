@@ -180,7 +180,7 @@ def _number(setting: Setting, raw: object, origin: str) -> float:
 def _integer(setting: Setting, raw: object, origin: str) -> int:
     number = _number(setting, raw, origin)
     if not number.is_integer():
-        raise ConfigError(origin, f"{raw!r} is not a whole number")
+        raise ConfigError(origin, f"{number:g} is not a whole number")
     return int(number)
 
 

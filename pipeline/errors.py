@@ -53,6 +53,16 @@ class PipelineError(Exception):
     def __str__(self) -> str:
         return f"{self.message}\n{self.hint}" if self.hint else self.message
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Travels whole from worker processes, whatever a subclass's constructor takes."""
+        return _rebuilt, (type(self), self.args, self.__dict__)
+
+
+def _rebuilt(kind: type[PipelineError], args: tuple[str, ...], state: dict[str, object]) -> PipelineError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
+
 
 class BadInput(PipelineError):
     """An argument or an input file is wrong: the caller can mend it."""

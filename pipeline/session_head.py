@@ -69,9 +69,8 @@ def derive_title(text: str, limit: int = TITLE_CHARS) -> str:
 def _cut(line: str, limit: int) -> str:
     if len(line) <= limit:
         return line
-    kept = line[: limit - 1]
-    space = kept.rfind(" ")
-    return (kept[:space] if space > limit // 2 else kept).rstrip(" ,;:，、；：") + "…"
+    space = line.rfind(" ", 0, limit)
+    return line[: space if space > limit // 2 else limit - 1].rstrip(" ,;:，、；：") + "…"
 
 
 def _records(data: bytes) -> Iterator[Mapping[str, object]]:

@@ -219,7 +219,7 @@ def _allowed(
             kept.append(session)
     named = _with_copies(found, settings.exclude_sessions)
     allowed = [session for session in kept if session.session_id not in named]
-    skipped[EXCLUDED_SESSION] += len(kept) - len(allowed)
+    skipped.update({EXCLUDED_SESSION: left_out} if (left_out := len(kept) - len(allowed)) else {})
     return allowed, tuple(sorted(cwds))
 
 

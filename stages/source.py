@@ -37,6 +37,11 @@ class SourceError(Exception):
     def __init__(self, path: StrPath, detail: str = "") -> None:
         super().__init__(f"{os.fspath(path)}: {detail or self.problem}")
         self.path = Path(path)
+        self.detail = detail
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Travels whole from worker processes."""
+        return type(self), (self.path, self.detail)
 
 
 class SourceGone(SourceError):

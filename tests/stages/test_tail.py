@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import socket
 import subprocess
 import sys
@@ -402,6 +403,12 @@ def test_gone(wire: Path) -> None:
         list(tail.read(wire, mark))
     assert caught.value.verdict is Verdict.GONE
     assert caught.value.path == wire
+
+
+def test_errors_travel_from_worker_processes() -> None:
+    for error in (tail.SourceRewritten("a"), tail.SourceUnreadable("b", "cannot be read: why")):
+        copy = pickle.loads(pickle.dumps(error))
+        assert (type(copy), str(copy), copy.path) == (type(error), str(error), error.path)
 
 
 def test_gone_between_stat_and_open(wire: Path, monkeypatch: pytest.MonkeyPatch) -> None:
