@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from stages import tokens
 from stages.query import Term
@@ -18,8 +19,8 @@ FENCE_CLOSE = "</recalled-memory>"
 """Everything we recall is shown between these two lines, and never becomes memory again."""
 
 ELLIPSIS = "…"
-MATCHES_LIMIT = 400
-"""Matches of one text that are weighed when its best stretch is sought."""
+MATCHES_LIMIT = 100
+"""Matches of one needle that are weighed when a text's best stretch is sought."""
 SCAN_LIMIT = 60_000
 """Characters of one text that are searched for it."""
 GRAPHEME_LIMIT = 64
@@ -124,13 +125,16 @@ def _jamo(before: str, after: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """A stretch of a text around its best matches. ``weight`` is the weight of the distinct terms inside it,
-    ``whole`` that of the distinct terms in the text; ``terms`` are the numbers of those inside."""
+    """A stretch of a text around its best matches, on one line. ``weight`` is that of the distinct terms inside
+    it; ``terms`` are their numbers."""
 
     text: str
     weight: float
-    whole: float
     terms: frozenset[int]
+
+
+Span: TypeAlias = tuple[int, int, int]
+"""Start, end and term of a match."""
 
 
 class Matcher:
@@ -138,49 +142,47 @@ class Matcher:
 
     def __init__(self, terms: Sequence[Term], weights: Sequence[float]) -> None:
         self.weights = tuple(weights)
-        self._names: dict[str, int] = {}
-        patterns = []
-        for number, term in enumerate(terms):
-            for pattern in _patterns(term):
-                name = f"t{len(self._names)}"
-                self._names[name] = number
-                patterns.append(f"(?P<{name}>{pattern})")
-        self._pattern = re.compile("|".join(patterns)) if patterns else None
+        self._needles = [(needle, number) for number, term in enumerate(terms) for needle in _needles(term)]
 
-    def spans(self, text: str) -> list[tuple[int, int, int]]:
-        """``(start, end, term)`` of the matches in order, at most ``MATCHES_LIMIT``."""
-        if self._pattern is None:
-            return []
-        folded = tokens.simplify(text[:SCAN_LIMIT]).lower()
-        if len(folded) != min(len(text), SCAN_LIMIT):
-            folded = text[:SCAN_LIMIT]  # a character whose lower case is longer: exact case must do
-        found = []
-        for match in self._pattern.finditer(folded):
-            found.append((match.start(), match.end(), self._names[match.lastgroup or "t0"]))
-            if len(found) >= MATCHES_LIMIT:
-                break
+    def spans(self, text: str) -> list[Span]:
+        """The matches in order: at most ``MATCHES_LIMIT`` a needle, in the first ``SCAN_LIMIT`` characters."""
+        text = text[:SCAN_LIMIT]
+        folded = tokens.simplify(text).lower()
+        if len(folded) != len(text):
+            folded = text  # a character whose lower case is longer: exact case must do
+        found: list[Span] = []
+        for needle, number in self._needles:
+            start, count, word = folded.find(needle), 0, len(needle) < 5 and not tokens.is_paired(needle)
+            while start >= 0 and count < MATCHES_LIMIT:
+                if not (word and start and folded[start - 1].isalnum()):
+                    found.append((start, start + len(needle), number))
+                    count += 1
+                start = folded.find(needle, start + len(needle))
+        found.sort()
         return found
 
-    def excerpt(self, text: str, width: int) -> Excerpt:
-        """The best stretch of at most ``width`` characters, on one line; the beginning if nothing matches."""
-        text = one_line(text)
-        spans = self.spans(text)
-        first, last, weight = self._best(spans, max(1, width - 8))
-        whole = sum(self.weights[term] for term in {term for _, _, term in spans})
-        if last < 0:
-            return Excerpt(shorten(text, width), 0.0, whole, frozenset())
-        inside = frozenset(term for _, _, term in spans[first : last + 1])
-        return Excerpt(_window(text, spans[first][0], spans[last][1], width), weight, whole, inside)
+    def nearest(self, spans: Sequence[Span], width: int) -> float:
+        """The weight of the distinct terms in the heaviest stretch of ``width`` characters."""
+        return self._best(spans, width)[2]
 
-    def _best(self, spans: Sequence[tuple[int, int, int]], width: int) -> tuple[int, int, float]:
+    def excerpt(self, text: str, width: int, spans: Sequence[Span] | None = None) -> Excerpt:
+        """The best stretch of at most ``width`` characters; the beginning if nothing matches."""
+        spans = self.spans(text) if spans is None else spans
+        first, last, weight = self._best(spans, max(1, width - 8))
+        if last < 0:
+            return Excerpt(shorten(one_line(text[: 4 * width + 200]), width), 0.0, frozenset())
+        inside = frozenset(term for _, _, term in spans[first : last + 1])
+        return Excerpt(_window(text, spans[first][0], spans[last][1], width), weight, inside)
+
+    def _best(self, spans: Sequence[Span], width: int) -> tuple[int, int, float]:
         """First and last span of the heaviest window, and its weight."""
         best = (0, -1, 0.0)
-        inside: dict[int, int] = {}
+        inside = [0] * len(self.weights)
         weight, first = 0.0, 0
         for last, (_, end, term) in enumerate(spans):
-            if not inside.get(term):
+            if not inside[term]:
                 weight += self.weights[term]
-            inside[term] = inside.get(term, 0) + 1
+            inside[term] += 1
             while first < last and end - spans[first][0] > width:
                 gone = spans[first][2]
                 inside[gone] -= 1
@@ -193,34 +195,32 @@ class Matcher:
 
 
 def _window(text: str, start: int, end: int, width: int) -> str:
-    """At most ``width`` characters of ``text`` that hold ``start:end`` (or its beginning), whole words at the
-    edges where that costs little."""
-    if len(text) <= width:
-        return text
-    room = width - 2
-    low = max(0, min(start - max(0, room - (end - start)) // 3, len(text) - room))
-    if low:
-        space = text.find(" ", low, min(low + 24, start + 1))
-        low = space + 1 if space >= 0 else boundary(text, low)
-    high = boundary(text, min(len(text), low + room))
-    if high < len(text):
-        space = text.rfind(" ", max(min(end, high), high - 24), high)
-        high = space if space > low else high
-    return f"{ELLIPSIS if low else ''}{text[low:high]}{ELLIPSIS if high < len(text) else ''}"
+    """At most ``width`` characters, on one line, of the part of ``text`` that holds ``start:end`` (or its
+    beginning), with whole words at the edges where that costs little."""
+    low = boundary(text, max(0, start - max(0, width - (end - start)) // 3))
+    if low and (space := text.find(" ", low, min(low + 24, start + 1))) >= 0:
+        low = space + 1
+    part = one_line(text[low : boundary(text, low + 2 * width + 200)])
+    more = low + 2 * width + 200 < len(text)
+    room = width - (1 if low else 0)
+    if len(part) > room or more:
+        high = boundary(part, room - 1)
+        space = part.rfind(" ", max(0, high - 24, min(end - start, high)), high)
+        part = part[: space if space > 0 else high].rstrip() + ELLIPSIS
+    return f"{ELLIPSIS if low else ''}{part}"[: max(0, width)]
 
 
-def _patterns(term: Term) -> list[str]:
-    """Folded text patterns of one term: as typed, then its stem, then its parts."""
+def _needles(term: Term) -> list[str]:
+    """Folded texts that show one term: as typed, then its stem, then its parts."""
     typed = tokens.fold(term.text)
-    first = [re.escape(typed)] if typed else []
-    found = dict.fromkeys(first)
+    found = dict.fromkeys([typed] if typed else [])
     for token in term.tokens:
         stem = _shared(typed, token) if len(term.tokens) == 1 else token
-        if tokens.is_paired(stem):
-            found[re.escape(stem)] = None
-        elif len(stem) > 2 or len(term.tokens) == 1:
-            found[rf"(?<![a-z0-9]){re.escape(stem)}" if len(stem) < 5 else re.escape(stem)] = None
-    return list(found)[:8]
+        if len(stem) > 2 or len(term.tokens) == 1 or tokens.is_paired(stem):
+            found[stem] = None
+    whole = list(found)
+    # A needle that holds a shorter one of the same term finds nothing more than that one does.
+    return [needle for needle in whole if not any(other != needle and other in needle for other in whole)][:8]
 
 
 def _shared(word: str, stem: str) -> str:

@@ -19,7 +19,7 @@ Flags: TypeAlias = int
 """A set of turns: byte n (little-endian) is 1 if turn n is in it."""
 
 K1 = 1.2
-WEIGHTS: Mapping[str, float] = {"user": 2.6, "agent": 1.3, "actions": 0.9, "errors": 1.4}
+WEIGHTS: Mapping[str, float] = {"user": 2.0, "agent": 1.2, "actions": 0.8, "errors": 1.2}
 """What an occurrence counts, by column."""
 NORMS: Mapping[str, float] = {"user": 0.35, "agent": 0.55, "actions": 0.75, "errors": 0.4}
 """How much a column's length takes from it (bm25's b)."""
@@ -27,6 +27,8 @@ COMMON_FREQUENCY = 1.0
 """The weighted frequency taken for a token too common to be counted."""
 LENT_TO_PARENT = 0.6
 """What an occurrence in a sub-agent's turn counts for the turn that called it."""
+COMMON_ASKED = 0.3
+"""How likely a common token of a turn stands in the person's own words."""
 PARTS_SHARE = 0.5
 """What an identifier's parts count beside its whole."""
 STOP_SHARE = 0.05
@@ -161,6 +163,16 @@ class Evidence:
         return int.from_bytes(data, "little") & self.listed
 
 
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """What one turn says of each term: its score, how much of the term it holds (0..1), and how much of that
+    the person's own words hold."""
+
+    scores: tuple[float, ...]
+    shares: tuple[float, ...]
+    asked: tuple[float, ...]
+
+
 class Scorer:
     """How strongly a turn speaks of each term: bm25 over weighted columns, term by term."""
 
@@ -168,7 +180,7 @@ class Scorer:
         self.evidence = evidence
         self.terms = terms
         self._children = evidence.snapshot.children if evidence.fold else {}
-        self._known: dict[int, tuple[tuple[float, ...], tuple[float, ...]]] = {}
+        self._known: dict[int, Vector] = {}
         self.weight = sum(term.weight for term in terms) or 1.0
 
     def prepare(self, turns: Iterable[int]) -> None:
@@ -181,8 +193,8 @@ class Scorer:
         ]
         self.evidence.postings.lengths(wanted)
 
-    def vector(self, turn: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """Per term: its score in this turn, and how much of it (0..1) the turn holds."""
+    def vector(self, turn: int) -> Vector:
+        """What this turn says of each term."""
         found = self._known.get(turn)
         if found is None:
             found = self._known[turn] = self._score(turn)
@@ -196,9 +208,9 @@ class Scorer:
         """Weighted share of the query that ``held`` says is there."""
         return sum(share * term.weight for share, term in zip(held, self.terms, strict=True)) / self.weight
 
-    def _score(self, turn: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    def _score(self, turn: int) -> Vector:
         norms = self._norms(turn)
-        scores, shares = [], []
+        scores, shares, asked = [], [], []
         for term in self.terms:
             whole = max((self._token(token, norms) for token in term.whole), default=0.0)
             parts, there, every = 0.0, 0.0, 0.0
@@ -210,10 +222,18 @@ class Scorer:
             share = 1.0 if whole else 0.8 * there / every if every else 0.0
             if not whole and share and term.held_bytes[turn]:
                 share = 1.0
-            size = math.sqrt(len(term.parts)) or 1.0
-            scores.append(max(whole, 0.0) + PARTS_SHARE * parts / size)
+            scores.append(whole + PARTS_SHARE * parts / (math.sqrt(len(term.parts)) or 1.0))
             shares.append(share)
-        return tuple(scores), tuple(shares)
+            asked.append(self._asked(term, turn) if share else 0.0)
+        return Vector(tuple(scores), tuple(shares), tuple(asked))
+
+    def _asked(self, term: TermEvidence, turn: int) -> float:
+        """How much of a term stands in what the person said: 0..1; a guess for a common one."""
+        best = max((_in_user(token, turn) for token in term.whole), default=0.0)
+        if best < 1.0 and term.parts:
+            inside = sum(_in_user(part, turn) * part.weight for part in term.parts)
+            best = max(best, 0.8 * inside / sum(part.weight for part in term.parts))
+        return best
 
     def _norms(self, turn: int) -> list[tuple[int, float, tuple[float, ...]]]:
         """For the turn and its sub-agents' turns: what an occurrence in each column counts."""
@@ -241,3 +261,9 @@ class Scorer:
                     if count:
                         frequency += share * factor * count
         return token.weight * frequency * (K1 + 1) / (frequency + K1) if frequency else 0.0
+
+
+def _in_user(token: TokenEvidence, turn: int) -> float:
+    if token.counts is None:
+        return COMMON_ASKED if token.common[turn] else 0.0
+    return 1.0 if (turn, "user") in token.counts else 0.0

@@ -38,13 +38,16 @@ LENDERS = 60
 """Best turns whose neighbours are looked at."""
 REACH = 2
 """How far, in turns, weight is lent."""
-LENT = (0.0, 0.22, 0.14)
+LENT = (0.0, 0.10, 0.06)
 """Share of a neighbour's term scores that is lent, by distance."""
 GAP_MS = 3 * 3600 * 1000
 """A longer pause ends a discussion: nothing is lent across."""
 
-COVERAGE_FLOOR = 0.25
-COVERAGE_POWER = 1.4
+FLOOR, COVERED, ASKED = 0.2, 0.25, 1.0
+"""The factors of a turn's bm25: unconditional, for the share of the query it holds, and for the share that
+the person's own words hold. Long answers hold many words by chance; a question is about what it says."""
+ASKED_TOKENS = 120
+"""Longer messages (pasted logs) say less with each word."""
 DECISION_BONUS = 0.05
 RECENCY_BONUS = 0.06
 RECENCY_HALF_LIFE_MS = 45 * 86_400_000
@@ -86,6 +89,7 @@ class Scored:
 
     place: Place
     score: float
+    base: float
     shares: tuple[float, ...]
     parts: tuple[int, ...]
     decision: bool
@@ -327,27 +331,25 @@ class TurnSearch:
         decided: frozenset[int],
         now: int,
     ) -> Scored:
-        scores, shares = scorer.vector(place.content_id)
-        lent, joint = [0.0] * len(scores), list(shares)
+        vector = scorer.vector(place.content_id)
+        lent, joint = [0.0] * len(vector.scores), list(vector.shares)
         for distance in (-2, -1, 1, 2):
             other = by_key.get((place.session_id, place.agent_id, place.position + distance))
             if other is None or _apart(place, other):
                 continue
             share = LENT[abs(distance)]
-            theirs, held = scorer.vector(other.content_id)
-            for number, value in enumerate(theirs):
+            theirs = scorer.vector(other.content_id)
+            for number, value in enumerate(theirs.scores):
                 lent[number] += share * value
-                joint[number] = max(joint[number], 2 * share * held[number])
-        own = sum(scores)
-        total = own + sum(lent)
-        covered = scorer.coverage(joint) if scorer.terms else 1.0
-        score = total * (COVERAGE_FLOOR + (1 - COVERAGE_FLOOR) * covered**COVERAGE_POWER)
+                joint[number] = max(joint[number], 2 * share * theirs.shares[number])
+        own = sum(vector.scores)
+        base = own + sum(lent)
+        score = base * _factor(scorer, place.content_id, joint)
         decision = place.content_id in decided
+        score = score or 1.0
         score *= 1 + (DECISION_BONUS if decision else 0.0) + _recency(place, now)
-        if not scorer.terms:
-            score = 1.0 + _recency(place, now)
         parts = scorer.parts(place.content_id)
-        return Scored(place, score, shares, parts, decision, 1 - own / total if total else 0.0)
+        return Scored(place, score, base, vector.shares, parts, decision, 1 - own / base if base else 0.0)
 
     # --- rows -----------------------------------------------------------------------------------------------
 
@@ -416,9 +418,16 @@ def _path_tokens(value: str) -> list[str]:
 
 
 def _own(scorer: Scorer, turn: int) -> float:
-    scores, shares = scorer.vector(turn)
-    covered = scorer.coverage(shares) if scorer.terms else 1.0
-    return sum(scores) * (COVERAGE_FLOOR + (1 - COVERAGE_FLOOR) * covered**COVERAGE_POWER)
+    vector = scorer.vector(turn)
+    return sum(vector.scores) * _factor(scorer, turn, vector.shares)
+
+
+def _factor(scorer: Scorer, turn: int, shares: Sequence[float]) -> float:
+    if not scorer.terms:
+        return 1.0
+    length = scorer.evidence.postings.length(turn)[0]
+    asked = scorer.coverage(scorer.vector(turn).asked) * min(1.0, math.sqrt(ASKED_TOKENS / max(1, length)))
+    return FLOOR + COVERED * scorer.coverage(shares) + ASKED * asked
 
 
 def _apart(place: Place, other: Place) -> bool:
