@@ -74,6 +74,8 @@ class Host(Protocol):
     def ids(self) -> Ids: ...
     @property
     def bulk(self) -> Bulk: ...
+    @property
+    def journal(self) -> bool: ...
     def spawn(self, parent: "Wire", profile: str, item: str | None = None) -> "Wire": ...
 
 
@@ -118,6 +120,10 @@ class Wire:
 
     def _add(self, line: str) -> None:
         self.lines.append(line)
+
+    def _copy(self, line: str) -> None:
+        if self.session.journal:
+            self.lines.append(line)
 
     def _tick(self, ms: int = 1) -> int:
         self.now += ms
@@ -168,10 +174,10 @@ class Wire:
         self._add(rec.prompt(me, text_json, origin, prompt_id, turn.number, self.now))
         self._add(rec.message(me, text_json, origin, prompt_id, self._tick()))
         meta = '{"source":"notify"}' if prompt_id is None else rec.input_meta(origin, prompt_id, before)
-        self._add(rec.copy_user(text_json, meta, before + 1))
+        self._copy(rec.copy_user(text_json, meta, before + 1))
         self._messages += 1
         self._reminders()
-        self._add(rec.copy_turn_started(turn.number, prompt_id, before + 1))
+        self._copy(rec.copy_turn_started(turn.number, prompt_id, before + 1))
         if self._fresh:
             self._add(rec.session_start(me, self._tick()))
         return turn
@@ -354,8 +360,8 @@ class Wire:
     def _journal(self, turn: _Open, outcome: str) -> None:
         for copy in turn.copies:
             if copy:
-                self._add(rec.copied(copy, self.now))
-        self._add(rec.copy_turn_ended(turn.number, outcome, self.now))
+                self._copy(rec.copied(copy, self.now))
+        self._copy(rec.copy_turn_ended(turn.number, outcome, self.now))
 
     def _end(self, turn: _Open, reason: str, outcome: str, error_json: str = "") -> None:
         me = self.agent_id

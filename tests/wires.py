@@ -100,6 +100,10 @@ class Session:
         return self.home.bulk
 
     @property
+    def journal(self) -> bool:
+        return self.home.journal
+
+    @property
     def folder(self) -> Path:
         return self.home.root / "sessions" / self.bucket / self.session_id
 
@@ -163,13 +167,23 @@ class Session:
 
 
 class Home:
-    """A KIMI_CODE_HOME at ``root``; records name it ``shown_as``, as copied homes do (WIRE §12.22)."""
+    """A KIMI_CODE_HOME at ``root``; records name it ``shown_as``, as copied homes do (WIRE §12.22).
+
+    ``journal`` false leaves out the agent.* copies, which came with 0.43, for fixtures that must be small.
+    """
 
     def __init__(
-        self, root: Path, *, seed: int = 0, bulk: Bulk = TRIMMED, shown_as: str = "/home/dev/.kimi-code"
+        self,
+        root: Path,
+        *,
+        seed: int = 0,
+        bulk: Bulk = TRIMMED,
+        journal: bool = True,
+        shown_as: str = "/home/dev/.kimi-code",
     ) -> None:
         self.root = root
         self.bulk = bulk
+        self.journal = journal
         self.shown_as = shown_as
         self.ids = Ids(random.Random(seed))
         self.sessions: list[Session] = []

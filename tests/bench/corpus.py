@@ -169,6 +169,10 @@ class _Writer:
 # --- the whole home ----------------------------------------------------------------------------------------
 
 
+def _forks(index: int) -> bool:
+    return index % 20 == 19
+
+
 class _Corpus:
     """The run of ``generate``: sessions are made, written and let go one at a time."""
 
@@ -185,11 +189,12 @@ class _Corpus:
         self.records = 0
 
     def _plans(self, sessions: int) -> dict[int, list[tuple[NeedleKind, int]]]:
-        """Which session gets which needles: ``EACH`` of every kind, spread over the first workspace."""
+        """Which session gets which needles: ``EACH`` of every kind, spread over the first workspace's."""
+        holders = [index for index in range(sessions) if not _forks(index)]
         plans: dict[int, list[tuple[NeedleKind, int]]] = {}
         for ordinal in range(EACH * len(KINDS)):
             kind = KINDS[ordinal % len(KINDS)]
-            plans.setdefault(self.rng.randrange(sessions), []).append((kind, ordinal))
+            plans.setdefault(self.rng.choice(holders), []).append((kind, ordinal))
         return plans
 
     def session(self, index: int, budget: int) -> None:
@@ -199,7 +204,7 @@ class _Corpus:
         speech = Speech(self.vocabulary, random.Random(f"session {self.seed} {index}"))
         title = " ".join(speech.words(4)) if index % 2 else None
         session = self.home.session(cwd, at=START + index * 20 * HOUR, title=title)
-        forks = index % 20 == 19 and not plan
+        forks = _forks(index)
         writer = _Writer(session, speech, list(plan))
         writer.fill(budget // 3 if forks else budget)
         self._keep(writer, {})
