@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 
-from stages.secret_names import scan_names
+from stages.secret_names import NEEDLES_CJK, scan_names
 from stages.secret_rules import Span, scan_runs
 from stages.secret_shapes import scan_encoded, scan_shapes
 from stages.secret_values import random_looking
@@ -47,7 +47,7 @@ class Redactor:
 
     def __call__(self, text: str) -> str:
         data = text.encode("utf-8", "surrogatepass")
-        cjk = len(data) != len(text)
+        cjk = () if text.isascii() else tuple(word for word in NEEDLES_CJK if word in text)
         for turn in range(PASSES):
             spans = _find(data, cjk)
             if not spans:
@@ -72,7 +72,7 @@ class Redactor:
         return f"[secret:{span.kind}:{digest}]".encode()
 
 
-def _find(data: bytes, cjk: bool) -> list[Span]:
+def _find(data: bytes, cjk: Sequence[str]) -> list[Span]:
     """All spans to replace, in order and apart."""
     spans = _scan(data, cjk, deep=True)
     if not spans:
@@ -82,7 +82,7 @@ def _find(data: bytes, cjk: bool) -> list[Span]:
     return _merge(data, merged + echoes) if echoes else merged
 
 
-def _scan(data: bytes, cjk: bool, *, deep: bool) -> list[Span]:
+def _scan(data: bytes, cjk: Sequence[str], *, deep: bool) -> list[Span]:
     low = data.lower()
     spans = list(_private(low))
     spans += scan_runs(data, low, _holds_secret if deep else None)
@@ -98,11 +98,11 @@ def _scan(data: bytes, cjk: bool, *, deep: bool) -> list[Span]:
 
 
 def _flat(plain: bytes) -> list[Span]:
-    return _merge(plain, _scan(plain, True, deep=False))
+    return _merge(plain, _scan(plain, NEEDLES_CJK, deep=False))
 
 
 def _holds_secret(plain: bytes) -> bool:
-    return bool(_scan(plain, True, deep=False))
+    return bool(_scan(plain, NEEDLES_CJK, deep=False))
 
 
 def _touches(span: Span, ours: Iterable[tuple[int, int]]) -> bool:

@@ -7,30 +7,38 @@ each hit whether a name ends there, what separates it from a value, and where th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
+from stages.secret_joins import JOINS, joined, next_piece
 from stages.secret_rules import Span
-from stages.secret_values import Form, Name, is_secret, name_strength, placeholder
+from stages.secret_values import (
+    Form,
+    Name,
+    is_secret,
+    name_strength,
+    placeholder,
+    random_looking,
+    user_and_password,
+)
 
 NEEDLES = (b"pass", b"pwd", b"secret", b"token", b"key", b"auth", b"cred")
-NEEDLES_CJK = ("密".encode(), "令".encode())
-JOINS = 50
-"""A value written in pieces is followed over this many joins."""
-
+NEEDLES_CJK = ("密", "令")
 _AFTER = re.compile(
-    rb"[a-z0-9_-]{0,40}(?P<close>\\{0,3}[\"'`]?\]?(?:\[\d{0,4}\])?\*{0,2}>?)"
-    rb"(?P<sep>[ \t]*(?:=>|:=|={1,3}|!==?|\xef\xbc\x9a|:|\xef\xbc\x9d)[ \t]*|[ \t]{1,8}(?:is|was)[ \t:]{1,8}|"
+    rb"[a-z0-9_-]{0,40}+(?P<close>\\{0,3}[\"'`]?\]?(?:\[\d{0,4}\])?\*{0,2}+>?+)"
+    rb"(?P<sep>[ \t]*(?:=>|:=|={1,3}|!==?|\xef\xbc\x9a|:|\xef\xbc\x9d)[ \t]*(?:\(\s{0,40}(?=[\"']))?|[ \t]{1,8}(?:is|was)[ \t:]{1,8}|"
     rb"[ \t]*(?:\xe6\x98\xaf|\xe4\xb8\xba)[\xef\xbc\x9a: \t]{0,8}|[ \t]{1,8}|\([ \t]*(?=\\{0,3}[\"'`])|,[ \t]*(?=\\{0,3}[\"'`])|(?<=>))"
 )
+_MOUTH = "口".encode()  # of 口令
 _CJK_NAME = re.compile(
-    "(?:密码|口令|密钥|密匙|令牌|通行码)".encode()
+    "(?:密码|口令|密钥|密匙|令牌)".encode()
     + rb"(?P<close>\\{0,3}[\"'`]?\]?\*{0,2})(?:\([^()\n]{0,40}\)|\xef\xbc\x88[^\n]{0,40}?\xef\xbc\x89)?"
     + b"(?P<sep>[ \t]*(?:"
     + "(?:就|应该|现在)?(?:是|为|设为|设置为|设成|改成|改为|用的是|用)".encode()
     + rb"[ \t]*(?:\xef\xbc\x9a|:)?|\xef\xbc\x9a|\xef\xbc\x9d|:|={1,3}|=>)[ \t]*|[ \t]{1,8})"
     + "(?:[“‘「『【《]{0,1})".encode().replace("[“‘「『【《]".encode(), "(?:“|‘|「|『|【|《)".encode())
 )
-_BEFORE = re.compile(rb"[A-Za-z0-9_-]*$")
+_IDENTIFIER = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 _BARE = re.compile(
     rb"[^\s\"'`<>,;&|(){}\[\]\\\x00-\x20\x7f-\xff][^\s\"'`<>,;&|(){}\[\]\\\x00-\x20\x7f-\xff]{0,511}"
 )
@@ -41,10 +49,8 @@ _BODY = {
     b"'": re.compile(rb"(?:[^'\\\n]|\\(?s:.)){0,2000}"),
     b"`": re.compile(rb"(?:[^`\\]|\\(?s:.)){0,2000}"),
 }
-_CONCAT = re.compile(
-    rb"[ \t]*(?:(?:[+.]|\\{1,2}(?=\r?\n|n))?(?:[ \t]*(?:\r?\n|\\{1,2}n))?[ \t]*[+.]?[ \t]*)(?P<open>\\{0,7}[\"'`])"
-)
-_CONTINUED = re.compile(rb"\\{1,2}(?:\r?\n|\\?n)[ \t]*")
+_LINE_JOIN = re.compile(rb"\\{1,2}(?:\r?\n|\\?n)[ \t]*")
+_OPENING = re.compile(rb"\\{0,7}[\"'`]$")
 _SCHEME = re.compile(rb"(?:bearer|basic|token|apikey|digest|negotiate|aws4-hmac-sha256)[ \t]+", re.IGNORECASE)
 _ANNOTATED = re.compile(
     rb"[ \t]*&?(?:'static )?[A-Za-z_][A-Za-z_0-9.]{0,40}(?:\[[^\[\]\n]{0,40}\])?(?:[ \t]*\|[ \t]*[A-Za-z]{1,16})?\??[ \t]*=[ \t]*"
@@ -59,8 +65,8 @@ _MARKS = {b"ivate ": "key-block", b"-user-": "putty", b"kind: ": "kubernetes"}
 _MARK_ENDS = b" -"
 
 
-def scan_names(data: bytes, low: bytes, cjk: bool, marks: set[str]) -> Iterator[Span]:
-    """Values behind telling names. ``low`` is ``data`` in lower case, same length; ``cjk``: Chinese names too.
+def scan_names(data: bytes, low: bytes, cjk: Sequence[str], marks: set[str]) -> Iterator[Span]:
+    """Values behind telling names. ``low`` is ``data`` in lower case, same length; ``cjk`` says which of NEEDLES_CJK are in it.
 
     Adds to ``marks`` what ``scan_shapes`` should look for, since the needles were searched anyway.
     """
@@ -68,6 +74,8 @@ def scan_names(data: bytes, low: bytes, cjk: bool, marks: set[str]) -> Iterator[
         at = low.find(needle)
         while at >= 0:
             step = at + len(needle)
+            if needle == b"pass" and low[at - 3 : at] == b"ssh":
+                marks.add("sshpass")
             if data[at - 1] in _MARK_ENDS and (mark := _MARKS.get(low[at - 6 : at])):
                 marks.add(mark)
             after = _AFTER.match(low, step)
@@ -75,20 +83,20 @@ def scan_names(data: bytes, low: bytes, cjk: bool, marks: set[str]) -> Iterator[
                 yield span
                 step = max(step, span.end)
             at = low.find(needle, step)
-    if cjk:
-        for needle in NEEDLES_CJK:
-            at = low.find(needle)
-            while at >= 0:
-                start = at - 3 if low[at - 3 : at] == "口".encode() else at
-                named = _CJK_NAME.match(low, start)
-                if named is not None and (span := _chinese(data, start, named)):
-                    yield span
-                at = low.find(needle, at + 3)
+    for word in cjk:
+        sign = word.encode()
+        at = low.find(sign)
+        while at >= 0:
+            start = at - 3 if low[at - 3 : at] == _MOUTH else at
+            named = _CJK_NAME.match(low, start)
+            if named is not None and (span := _chinese(data, start, named)):
+                yield span
+            at = low.find(sign, at + len(sign))
 
 
 def _chinese(data: bytes, start: int, named: re.Match[bytes]) -> Span | None:
     word = data[start : start + 6].decode("utf-8", "replace")
-    strong = word in ("密码", "口令", "通行码")
+    strong = word in ("密码", "口令")
     return _value(
         data,
         named.end(),
@@ -100,13 +108,14 @@ def _chinese(data: bytes, start: int, named: re.Match[bytes]) -> Span | None:
 
 def _behind(data: bytes, low: bytes, at: int, after: re.Match[bytes]) -> Span | None:
     """The secret behind the name around the needle at ``at``; ``after`` matched the rest of the name and a separator."""
-    left = _BEFORE.search(data, max(0, at - 48), at)
-    start = left.start() if left else at
+    sep = after["sep"].strip()
+    if not sep and not _may_be_argument(low, at) and after["close"][-1:] != b">":
+        return None
+    start = at - len(data[max(0, at - 48) : at]) + len(data[max(0, at - 48) : at].rstrip(_IDENTIFIER))
     name_end = after.start("close")
     strength = name_strength(data[start:name_end])
     if strength == Name.NOTHING:
         return None
-    sep = after["sep"].strip()
     value_at = after.end()
     flag = data[start : start + 1] == b"-"
     if after["close"].endswith(b">"):
@@ -132,6 +141,11 @@ def _behind(data: bytes, low: bytes, at: int, after: re.Match[bytes]) -> Span | 
     return _value(data, value_at, strength, form, _kind(strength, low[start:name_end]), wide=wide)
 
 
+def _may_be_argument(low: bytes, at: int) -> bool:
+    """Whether a value may follow after a space alone: behind ``--name`` or in a line of .netrc."""
+    return low.rfind(b"-", max(0, at - 24), at) >= 0 or low.rfind(b"login", max(0, at - 160), at) >= 0
+
+
 def _kind(strength: Name, name: bytes) -> str:
     if strength >= Name.PASSWORD:
         return "secret" if b"secret" in name else "password"
@@ -143,82 +157,72 @@ def _value(data: bytes, at: int, name: Name, form: Form, kind: str, *, wide: boo
     opened = _QUOTE.match(data, at)
     if opened is not None:
         return _quoted(data, opened, name, form, kind)
-    if (block := _BLOCK.match(data, at)) is not None:
+    block = _BLOCK.match(data, at)
+    if block is not None:
         value = re.sub(rb"\s+", b"", block["text"])
-        return (
-            Span(block.start("text"), block.end("text"), kind, value)
-            if is_secret(value, name, Form.QUOTED)
-            else None
-        )
+        start, end = block.span("text")
+        return Span(start, end, kind, value) if is_secret(value, name, Form.QUOTED) else None
     scheme = _SCHEME.match(data, at)
     if scheme is not None:
         at = scheme.end()
     bare = (_BARE_WIDE if wide else _BARE).match(data, at)
     if bare is None:
         return None
-    value, end = bare[0].rstrip(b".,;:!?)]}" if wide else b".,:!?"), bare.end()
+    value = bare[0].rstrip(b".,;:!?)]}" if wide else b".,:!?")
     end = at + len(value)
-    while (joint := _CONTINUED.match(data, end)) and (more := _BARE.match(data, joint.end())):
-        value, end = value + more[0], more.end()
+    if data[end : end + 1] == b"\\":
+        value, end = joined(data, at, end)
     if scheme is not None:
-        good = (
-            len(value) >= 4
-            and not placeholder(value)
-            and (name == Name.TOKEN or is_secret(value, name, Form.TIGHT))
-        )
-        return Span(at, end, "authorization", value) if good and not value.isalpha() else None
-    if form != Form.QUOTED and _is_code(data, end, form):
+        return Span(at, end, "authorization", value) if _credential(value) else None
+    if data[end : end + 1] in (b"(", b"["):  # a call or an index: code
         return None
     return Span(at, end, kind, value) if is_secret(value, name, form) else None
 
 
-def _is_code(data: bytes, end: int, form: Form) -> bool:
-    """Whether what follows a bare value shows an expression: a call, an index, a keyword argument."""
-    following = data[end : end + 1]
-    if following in (b"(", b"["):
-        return True
-    return False
+def _credential(value: bytes) -> bool:
+    """Whether what follows ``Bearer`` or ``Basic`` is one, and no word such as "token" or "$TOKEN"."""
+    if len(value) < 4 or b" " in value or placeholder(value):
+        return False
+    return not value.isalpha() or random_looking(value) or user_and_password(value)
 
 
 def _quoted(data: bytes, opened: re.Match[bytes], name: Name, form: Form, kind: str) -> Span | None:
-    start, end, stop = _string(data, opened.end(), opened["open"])
-    if end < 0:
+    text = _string(data, opened.end(), opened["open"])
+    if text is None:
         return None
-    pieces = [data[start:end]]
-    for _ in range(JOINS):
-        joint = _CONCAT.match(data, stop)
-        if joint is None or (joint.end("open") - joint.start("open") == 1 and stop == joint.start("open")):
-            break
-        piece, piece_end, piece_stop = _string(data, joint.end(), joint["open"])
-        if piece_end < 0 or data[piece_stop : piece_stop + 1] in (b":", b"="):
-            break
-        pieces.append(data[piece:piece_end])
-        end, stop = piece_end, piece_stop
-    value = re.sub(rb"\\{1,2}(?:\r?\n|\\?n)[ \t]*", b"", b"".join(pieces))
+    start, end, pieces = opened.end(), text.end, [data[opened.end() : text.end]]
+    while len(pieces) < JOINS and (more := _next_string(data, text)):
+        text = more
+        pieces.append(data[text.start : text.end])
+        end = text.end
+    value = _LINE_JOIN.sub(b"", b"".join(pieces))
     scheme = _SCHEME.match(value)
-    if scheme is not None and scheme.end() < len(value):
-        rest = value[scheme.end() :]
-        good = (
-            name >= Name.AUTH
-            and len(rest) >= 4
-            and not placeholder(rest)
-            and b" " not in rest
-            and not rest.isalpha()
-        )
-        return Span(start + scheme.end(), end, "authorization", rest) if good else None
-    strong = (
-        Form.LOOSE
-        if form == Form.LOOSE and data[opened.start() - 1 : opened.start()] in (b"(", b",")
-        else Form.QUOTED
-    )
-    return Span(start, end, kind, value) if is_secret(value, name, strong) else None
+    if scheme is not None and len(pieces) == 1 and _credential(value[scheme.end() :]):
+        return Span(start + scheme.end(), end, "authorization", value[scheme.end() :])
+    called = data[opened.start() - 1 : opened.start()] in (b"(", b",")
+    return Span(start, end, kind, value) if is_secret(value, name, form if called else Form.QUOTED) else None
 
 
-def _string(data: bytes, at: int, opening: bytes) -> tuple[int, int, int]:
-    """Start and end of a string's text, and the offset behind its closing quote; end is -1 if it is not closed."""
-    if len(opening) == 1:
-        body = _BODY[opening].match(data, at)
+class _Text(NamedTuple):
+    """A string's text ``[start, end)`` and its opening mark, which also closes it."""
+
+    start: int
+    end: int
+    mark: bytes
+
+
+def _next_string(data: bytes, text: _Text) -> _Text | None:
+    """The string that is joined to ``text``."""
+    at = next_piece(data, text.end)
+    opening = _OPENING.search(data, max(text.end + len(text.mark), at - 8), at) if at > text.end else None
+    return _string(data, at, opening[0]) if opening else None
+
+
+def _string(data: bytes, at: int, mark: bytes) -> _Text | None:
+    """The string whose text starts at ``at``; ``None`` if it is not closed within 2000 bytes."""
+    if len(mark) == 1:
+        body = _BODY[mark].match(data, at)
         end = body.end() if body else at
-        return (at, end, end + 1) if data[end : end + 1] == opening else (at, -1, at)
-    end = data.find(opening, at, at + 2000)
-    return (at, end, end + len(opening)) if end >= 0 else (at, -1, at)
+        return _Text(at, end, mark) if data[end : end + 1] == mark else None
+    end = data.find(mark, at, at + 2000)
+    return _Text(at, end, mark) if end >= 0 else None

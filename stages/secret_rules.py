@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import NamedTuple
 
+from stages.secret_joins import joined, previous_end
 from stages.secret_values import mixed, placeholder, random_looking, user_and_password
 
 RUN = 20
@@ -109,9 +110,20 @@ _HEADS = (
 )
 _HEAD = re.compile(_HEADS)
 _INNER_HEAD = re.compile(rb"[_/+=-](?=" + _HEADS + rb")")
-_HEX = re.compile(rb"[0-9a-f-]{20,}(?![A-Za-z0-9+/_])|[0-9A-F-]{20,}(?![A-Za-z0-9+/_])")
+_HEX = re.compile(rb"(?:[0-9a-f-]{20,}+|[0-9A-F-]{20,}+)(?![A-Za-z0-9+/_=])")
 _COMMA = 44
+_SLASH = 47
+_WEBHOOK = re.compile(
+    rb"(?:hooks\.)?(slack|discord)(?:app)?\.com/(?:services|workflows|api/webhooks)/(?:[a-z0-9]{1,20}/){1,3}"
+)
+_BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-"
+_URL_SAFE = bytes.maketrans(b"-_", b"+/")
 _ESCAPES = frozenset(b"\\%")
+_ODD = _ESCAPES | frozenset(b",+/[;")
+_COLOUR = re.compile(rb"(?<=[\[;])[0-9]{1,3}m")
+_OPENING = frozenset(b"\"'` \t")
+_ASSIGNING = frozenset(b"=:([{,>")
+_DISCORD = frozenset(b"MNO")
 _HINTS = frozenset(b" \t\"'=:.")
 _CONTEXT = tuple(
     f"{word}{mark}".encode()
@@ -126,9 +138,9 @@ _CONTEXT = tuple(
     for mark in marks
 )
 _BEFORE_DOT = re.compile(rb"(?:hv[sbr]|dp\.[a-z]{2,5}(?:\.[a-z0-9_-]{2,35})?|SG|ya29|v1)\.$")
-_TELEGRAM_ID = re.compile(rb"(?<![0-9A-Za-z])[0-9]{8,10}:$")
+_TELEGRAM_ID = re.compile(rb"(?<![0-9])[0-9]{8,10}:$")
 _UUID = re.compile(rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$", re.IGNORECASE)
-_ESCAPED = re.compile(rb"\\[nrtbf]$|%[0-9A-Fa-f]{2}$")
+_ESCAPED = re.compile(rb"\\[nrtbf]$|%[0-9A-Fa-f]{2}$|[\[;][0-9]{1,3}m$")
 _NEAR = {
     "aws-access-key": (
         "aws-secret-key",
@@ -156,39 +168,65 @@ def scan_runs(data: bytes, low: bytes, nested: Nested | None) -> Iterator[Span]:
 
     This loop runs some thousand times a MB: each test rejects a plain run in a fraction of a microsecond.
     """
-    zeros = data.translate(_CLASS)
-    find, blob, hexadecimal, head, inner = (
-        zeros.find,
-        _BLOB.match,
-        _HEX.match,
-        _HEAD.match,
-        _INNER_HEAD.search,
-    )
+    find, blob, hexadecimal = data.translate(_CLASS).find, _BLOB.match, _HEX.match
+    head, inner = _HEAD.match, _INNER_HEAD.search
     at = find(_NEEDLE)
     while at >= 0:
-        end = blob(data, at).end()  # type: ignore[union-attr]  # a run is a blob
-        before = data[at - 1] if at else 0
-        if before == _COMMA and low.endswith(b";base64,", max(0, at - 80), at):
-            at = find(_NEEDLE, end)
-            continue
+        plain = hexadecimal(data, at)
+        end = (plain or blob(data, at)).end()  # type: ignore[union-attr]  # a run is a blob
         found = None
-        if before in _HINTS or data[end : end + 1] == b"." or data[at + 32 : at + 35] == b"-us":
-            found = _with_prefix(data, at, end) or _by_context(data, low, at, end)
-        if found is not None:
+        before = data[at - 1]
+        for found in _near_run(data, low, at, end) if before in _HINTS else ():
             yield found
             end = max(end, found.end)
-        elif not hexadecimal(data, at):
-            for found in (
-                _in_blob(data, at, end)
-                if head(data, at) or before in _ESCAPES or inner(data, at, end)
-                else ()
-            ):
-                end = max(end, found.end)
-                yield found
-            if found is None and nested is not None and (wrapped := _base64(data, at, end, nested)):
-                end = wrapped.end
-                yield wrapped
+        if plain is None and found is None:
+            odd = before in _ODD or data[at] in _DISCORD or data[at + 32 : at + 35] == b"-us"
+            if odd or head(data, at) or inner(data, at, end) or _readable(data, at):
+                for found in _in_run(data, low, at, end, nested):
+                    yield found
+                    end = max(end, found.end)
         at = find(_NEEDLE, end)
+
+
+def _near_run(data: bytes, low: bytes, at: int, end: int) -> tuple[Span, ...]:
+    span = _behind_mark(data, at) or _by_context(data, low, at, end)
+    if span is None and data[at - 1] in _OPENING and data[at - 2] not in _ASSIGNING:
+        span = _split(data, at)
+    return (span,) if span else ()
+
+
+def _split(data: bytes, at: int) -> Span | None:
+    """A token whose head stands in the piece before this run: ``"ghp_" + "…"``."""
+    stop = previous_end(data, at)
+    if stop < 0:
+        return None
+    left = data[max(0, stop - 64) : stop]
+    start = stop - len(left) + len(left.rstrip(_BASE64))
+    value, end = joined(data, start, stop)
+    token = token_at(value, 0)
+    return Span(start, end, token.kind, value) if token and token.end == len(value) else None
+
+
+def _in_run(data: bytes, low: bytes, at: int, end: int, nested: Nested | None) -> Iterator[Span]:
+    """Secrets in a run that is not just hexadecimal; nothing is looked for in a ``data:…;base64,`` URL."""
+    before = data[at - 1] if at else 0
+    if before == _COMMA and low.endswith(b";base64,", max(0, at - 80), at):
+        return
+    if data[at] in _DISCORD and data[end : end + 1] == b"." or data[at + 32 : at + 35] == b"-us":
+        token = token_at(data, at)
+        if token is not None:
+            yield token
+            return
+    if before == _SLASH and (hook := _WEBHOOK.search(low, max(0, at - 64), at)) and hook.end() == at:
+        yield Span(at, end, f"{hook[1].decode()}-webhook", data[at:end])
+        return
+    found = False
+    if before in _ODD or _HEAD.match(data, at) or _INNER_HEAD.search(data, at, end):
+        for token in _in_blob(data, at, end):
+            found = True
+            yield token
+    if not found and nested is not None and (wrapped := _base64(data, at, end, nested)):
+        yield wrapped
 
 
 def token_at(data: bytes, at: int) -> Span | None:
@@ -203,11 +241,22 @@ def token_at(data: bytes, at: int) -> Span | None:
 def _in_blob(data: bytes, start: int, end: int) -> Iterator[Span]:
     """Tokens in ``[start, end)``: at its start, behind an escape that runs into it, behind a separator."""
     at = start
-    first = [start, start + 1, start + 2] if start and data[start - 1] in _ESCAPES else [start]
+    first = [start]
+    if start and data[start - 1] in _ESCAPES:
+        first += (start + 1, start + 2)
+    elif (colour := _COLOUR.match(data, start)) is not None:
+        first.append(colour.end())
     for head in chain(first, (inner.end() for inner in _INNER_HEAD.finditer(data, start, end))):
-        if head < at or not _boundary(data, head) or (token := token_at(data, head)) is None:
+        if head < at or not _boundary(data, head):
             continue
-        at = token.end
+        token = token_at(data, head)
+        value, stop = joined(data, head, token.end if token else end)
+        if token is None and stop > end:
+            token = token_at(value, 0)
+        if token is None:
+            continue
+        token = Span(head, stop, token.kind, value)
+        at = stop
         yield token
         if token.kind in _NEAR:
             yield from _partners(data, token)
@@ -220,11 +269,11 @@ def _boundary(data: bytes, at: int) -> bool:
     before = data[at - 1 : at]
     if before in (b"_", b"-"):
         return data[at : at + 3] != b"eyJ"
-    return bool(_ESCAPED.search(data[max(0, at - 3) : at]))
+    return bool(_ESCAPED.search(data[max(0, at - 5) : at]))
 
 
-def _with_prefix(data: bytes, start: int, end: int) -> Span | None:
-    """Tokens whose head ends in a dot or colon just before the run, or that have no head (Telegram, Discord)."""
+def _behind_mark(data: bytes, start: int) -> Span | None:
+    """Tokens whose head ends in a dot or colon just before the run."""
     before = data[start - 1] if start else 0
     if before == 46:  # .
         head = _BEFORE_DOT.search(data[max(0, start - 48) : start])
@@ -232,10 +281,6 @@ def _with_prefix(data: bytes, start: int, end: int) -> Span | None:
     if before == 58 and data[start : start + 2] == b"AA":  # :
         head = _TELEGRAM_ID.search(data[max(0, start - 12) : start])
         return token_at(data, start - len(head[0])) if head else None
-    if data[end : end + 1] == b"." and data[start] in b"MNO":
-        return token_at(data, start)
-    if end - start >= 36 and data[start + 32 : start + 35] == b"-us":
-        return token_at(data, start)
     return None
 
 
@@ -256,7 +301,7 @@ def _by_context(data: bytes, low: bytes, start: int, end: int) -> Span | None:
         if not placeholder(value) and (random_looking(value) or (scheme[1] == b"bearer" and mixed(value))):
             return Span(start, stop, "bearer-token", data[start:stop])
     if last in (b"=", b":", b" ", b'"', b"'"):
-        if _SESSION.search(before) and random_looking(value):
+        if _SESSION.search(before) and random_looking(value) and not _UUID.match(value):
             return Span(start, end, "session", value)
         if _CODE.search(before) and _OAUTH_NEAR.search(low[max(0, start - 300) : end + 300]) and mixed(value):
             return Span(start, end, "oauth-code", value)
@@ -285,18 +330,26 @@ def _partners(data: bytes, token: Span) -> Iterator[Span]:
             yield Span(match.start(), match.end(), kind, value)
 
 
+def _readable(data: bytes, at: int) -> bool:
+    """Whether the base64 at ``at`` starts like text: nearly nothing else does, so it is hardly ever decoded further."""
+    try:
+        return a2b_base64(data[at : at + RUN].translate(_URL_SAFE)).isascii()
+    except Base64Error:
+        return False
+
+
 def _base64(data: bytes, start: int, end: int, nested: Nested) -> Span | None:
     """Base64 (wrapped lines joined, UTF-16 too) whose plain text holds a secret."""
-    try:
-        if not a2b_base64(data[start : start + 20]).isascii():
-            return None
-    except Base64Error:
+    if data[start - 1] in b"+/":
+        before = data[max(0, start - RUN) : start]
+        start -= len(before) - len(before.rstrip(_BASE64))
+    if not _readable(data, start):
         return None
     parts, stop = [data[start:end]], end
     while (line := _LINE.match(data, stop)) and stop - start < BLOB_BYTES:
         parts.append(line[1])
         stop = line.end()
-    joined = b"".join(parts)[:BLOB_BYTES].replace(b"-", b"+").replace(b"_", b"/")
+    joined = b"".join(parts)[:BLOB_BYTES].translate(_URL_SAFE)
     plain = b""
     try:
         bare = joined.rstrip(b"=")

@@ -200,9 +200,11 @@ def _password(value: bytes, name: Name, form: Form) -> bool:
         return len(value) >= (4 if name == Name.PASSWORD else 8)
     if _NUMERIC.match(value):
         return value.isdigit()
+    if not any(48 <= c <= 57 or 97 <= c | 32 <= 122 for c in value):
+        return False  # signs only, or Chinese: a label such as "请输入密码"
     if form == Form.LOOSE and not any(48 <= c <= 57 for c in value):
         return random_looking(value) or bool(_SYMBOLS.search(value))
-    return any(c > 127 or 48 <= c <= 57 or c | 32 in range(97, 123) for c in value)
+    return True
 
 
 def _token(value: bytes, name: Name, form: Form) -> bool:
