@@ -69,8 +69,8 @@ def labels(sessions: list[Session]) -> dict[str, object]:
     decisions = [where for one, where in turns if one.decided]
     either = [where for one, where in turns if one.decided is None]
     return {
-        "corpus": "bilingual",
-        "cut": "dev",
+        "corpus": "outpost",
+        "cut": "test",
         "themes": themes,
         "decisions": decisions,
         "decisionsEither": either,
