@@ -132,10 +132,10 @@ DAMAGES: tuple[Callable[[list[bytes], random.Random], bytes], ...] = (
 
 
 def giant_line(path: Path, lines: list[bytes], size: int) -> None:
-    """A good file with one line of ``size`` bytes, a tool result, behind its first turn. Written in blocks."""
+    """A good file with one line of ``size`` bytes, a tool result, in its middle. Written in blocks."""
     half = len(lines) // 2
-    head = b'{"type":"context.append_loop_event","agentId":"main","event":{"type":"tool.result","parentUuid":"u",'
-    head += b'"toolCallId":"call_giant","result":{"output":"'
+    head = b'{"type":"context.append_loop_event","agentId":"main","event":{"type":"tool.result",'
+    head += b'"parentUuid":"u","toolCallId":"call_giant","result":{"output":"'
     with path.open("wb") as file:
         file.writelines(lines[:half])
         file.write(head)
