@@ -15,10 +15,10 @@ from itertools import groupby
 
 from stages.clusters import clusters_of
 from stages.continuity import probabilities
-from stages.evidence import Evidence, Stats, count, evidence
+from stages.evidence import Evidence, Stats, blended, evidence
 from stages.expansion import EMPTY, Expansion, expand, sure_turns
 from stages.model import Pointer, RefinedTurn, Theme, TurnKey, Via
-from stages.seeds import Seed, agreement, prepare, relevance, strength
+from stages.seeds import Seed, agreement, families, prepare, relevance, strength
 
 MEMBER = 0.5
 """Probability from which a turn belongs."""
@@ -112,7 +112,8 @@ def aggregate(
     kept = tuple(seed for seed in dict.fromkeys(seeds) if seed not in curation.removed_seeds)
     ordered = in_order(turns)
     items = [evidence(turn) for turn in ordered]
-    reading = read(kept, items, stats or count(items))
+    counted = blended(stats, items)
+    reading = read(kept, items, counted)
     pointers = [
         Pointer(verdict.key, item.turn.timestamp, verdict.probability, via)
         for item, verdict in zip(items, reading.verdicts, strict=True)
@@ -120,7 +121,7 @@ def aggregate(
     ]
     pointers.sort(key=lambda pointer: (pointer.timestamp, place(pointer.key)))
     members = {place(pointer.key): pointer.score for pointer in pointers}
-    return Theme(name, kept, tuple(pointers), clusters_of(items, members, stats or count(items)))
+    return Theme(name, kept, tuple(pointers), clusters_of(items, members, counted))
 
 
 def _membership(item: Evidence, verdict: Verdict, curation: Curation) -> Via | None:
@@ -156,8 +157,9 @@ def read(seeds: Sequence[str], items: Sequence[Evidence], stats: Stats) -> Readi
         tuple(strength(seed, item, stats) if is_candidate(item.turn) else 0.0 for seed in prepared)
         for item in items
     ]
+    kin = families(prepared)
     trust = [seed.reliability for seed in prepared]
-    expansion, base = EMPTY, [relevance(row, trust) for row in table]
+    expansion, base = EMPTY, [relevance(row, trust, kin) for row in table]
     scores = base
     for _ in range(ROUNDS):
         sure = sure_turns(scores)
@@ -165,7 +167,7 @@ def read(seeds: Sequence[str], items: Sequence[Evidence], stats: Stats) -> Readi
         support = [expansion.support(item) for item in items]
         if expansion.weights:
             trust = agreement(prepared, table, support)
-        base = [relevance(row, trust) for row in table]
+        base = [relevance(row, trust, kin) for row in table]
         scores = [_both(value, company) for value, company in zip(base, support, strict=True)]
     cut = adaptive_cut(scores, sure_turns(scores))
     chances = _by_session(items, scores, cut, stats)

@@ -22,6 +22,9 @@ PULL = 5.0
 """Log-odds of full evidence for or against."""
 FULL_VOICE = 3.5
 """New terms, weighted by rarity, from which a turn speaks fully for itself."""
+KNOWN_VOICE = 0.3
+"""How much a term counts that the talk before had already."""
+TOLD_VOICE = 0.5
 CONTEXT = 3
 """Turns before it that a turn may be continuing."""
 LONG_PAUSE_MS = 6 * 3_600_000
@@ -32,9 +35,12 @@ def voice(item: Evidence, before: Sequence[Evidence], stats: Stats) -> float:
 
     A paste without own words speaks through its summary, at half the loudness.
     """
-    terms, loudness = (item.own, 1.0) if item.own else (item.told, 0.5)
+    terms, loudness = (item.own, 1.0) if item.own else (item.told, TOLD_VOICE)
     known = [other.bag for other in before[-CONTEXT:]]
-    new = sum(stats.rarity(term) for term in sorted(terms) if not any(term in bag for bag in known))
+    new = sum(
+        stats.rarity(term) * (KNOWN_VOICE if any(term in bag for bag in known) else 1.0)
+        for term in sorted(terms)
+    )
     return loudness * min(1.0, new / FULL_VOICE)
 
 

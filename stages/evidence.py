@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
+from collections import ChainMap, Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -26,6 +26,8 @@ WRITTEN_WEIGHT = 0.7
 ENTITY_WEIGHT = 0.4
 ANSWER_WEIGHT = 0.3
 PASTE_WEIGHT = 0.15
+
+BACKGROUND = 150
 
 GIST_ROOM = 60
 ANSWER_ROOM = 60
@@ -70,11 +72,14 @@ class Stats:
     frequency: Mapping[str, int]
 
     def rarity(self, term: str) -> float:
-        """Normalised idf: 1 for a term of one turn, about 0 for a term of all."""
-        if self.turns <= 1:
-            return 1.0
+        """Normalised idf: 1 for a term of one turn, about 0 for a term of all.
+
+        BACKGROUND turns of other talk are imagined beside the corpus: in a small one a theme may well be
+        half of it, which makes its words frequent but not common.
+        """
+        whole = self.turns + BACKGROUND
         known = max(1, self.frequency.get(term, 0))
-        return max(0.0, math.log((self.turns + 1) / (known + 0.5)) / math.log((self.turns + 1) / 1.5))
+        return math.log((whole + 1) / (known + 0.5)) / math.log((whole + 1) / 1.5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +164,16 @@ def count(everything: Iterable[Evidence]) -> Stats:
         turns += 1
         frequency.update(item.bag.keys())
     return Stats(turns, frequency)
+
+
+def blended(corpus: Stats | None, items: Sequence[Evidence]) -> Stats:
+    """Corpus statistics, completed by counts of the turns at hand for terms the corpus does not count
+    (entities).
+    """
+    local = count(items)
+    if corpus is None or corpus.turns < local.turns:
+        return local
+    return Stats(corpus.turns, ChainMap(dict(corpus.frequency), dict(local.frequency)))
 
 
 def similarity(left: Mapping[str, float], right: Mapping[str, float], stats: Stats) -> float:

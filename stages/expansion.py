@@ -13,11 +13,11 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from stages.evidence import Evidence, Stats
+from stages.evidence import BACKGROUND, Evidence, Stats
 
 SURE_SHARE = 0.75
 """A turn is sure when its relevance is at least this share of the best three turns' mean."""
-MAX_TERMS = 24
+MAX_TERMS = 40
 MIN_LIFT = 3.0
 MIN_COVER = 0.25
 """Share of the sure turns that must have a term before it witnesses."""
@@ -67,16 +67,23 @@ def expand(
     mass = sum(weights.values())
     amount: defaultdict[str, float] = defaultdict(float)
     turns: defaultdict[str, int] = defaultdict(int)
+    inside: defaultdict[str, float] = defaultdict(float)
     for index, trust in sorted(weights.items()):
         for term, value in items[index].bag.items():
             if term not in known and not _is_path_token(term):
                 amount[term] += trust * value
+                inside[term] += value
                 turns[term] += 1
+    common = {term for term, times in turns.items() if times >= max(2, MIN_COVER * len(weights))}
+    everywhere: defaultdict[str, float] = defaultdict(float)
+    for item in items:
+        for term in common & item.bag.keys():
+            everywhere[term] += item.bag[term]
     scored = {
-        term: math.sqrt(total / mass)
+        term: math.sqrt(amount[term] / mass)
+        * (inside[term] / everywhere[term])
         * _surprise(turns[term], len(weights), stats.frequency.get(term, 0), stats.turns)
-        for term, total in amount.items()
-        if turns[term] >= max(2, MIN_COVER * len(weights))
+        for term in common
     }
     best = sorted(
         ((value, term) for term, value in scored.items() if value > 0), key=lambda pair: (-pair[0], pair[1])
@@ -103,7 +110,7 @@ def _surprise(inside: int, sure: int, everywhere: int, turns: int) -> float:
     MIN_LIFT.
     """
     outside = max(0, everywhere - inside)
-    lift = ((inside + 0.5) / (sure + 1)) / ((outside + 0.5) / (max(turns - sure, 1) + 1))
+    lift = ((inside + 0.5) / (sure + 1)) / ((outside + 0.5) / (max(turns - sure, 1) + BACKGROUND))
     if lift < MIN_LIFT:
         return 0.0
     return min(1.0, math.log(lift) / math.log(100.0))

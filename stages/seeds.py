@@ -18,6 +18,9 @@ from stages.evidence import Evidence, Stats
 PARTIAL = 0.6
 """Share of a seed's tokens (by rarity) that must be there when its literal text is not."""
 PARTIAL_STRENGTH = 0.6
+CLEAR = 0.3
+"""Strength from which an occurrence is more than a mention."""
+COMMONNESS = 2.0
 LONELY = 0.35
 """What is left of a seed's reliability when nothing else of the theme ever stands beside it."""
 
@@ -48,24 +51,36 @@ def prepare(seeds: Sequence[str], everything: Sequence[Evidence], stats: Stats) 
         if not literal or literal in prepared or not terms:
             continue
         bare = Seed(text, literal, terms, 1.0)
-        hits = sum(strength(bare, item, stats) >= PARTIAL_STRENGTH * 0.5 for item in everything)
-        share = max(hits / max(1, len(everything)), _share(terms, stats))
-        prepared[literal] = Seed(text, literal, terms, reliability(share))
+        found = [strength(bare, item, stats) for item in everything]
+        hits = sum(level >= CLEAR for level in found)
+        share = hits / max(1, len(everything), stats.turns)
+        prepared[literal] = Seed(text, literal, terms, reliability(share, topicality(found, everything)))
     return tuple(prepared.values())
 
 
-def reliability(share: float) -> float:
-    """How much a seed proves that occurs in this share of all turns: 0.95 for a rare one, 0.15 for a
-    ubiquitous one.
+def reliability(share: float, topical: float = 0.0) -> float:
+    """How much a seed proves that occurs in this share of all turns: 0.95 for a rare one, 0.15 for one that
+    is everywhere. A frequent one whose occurrences keep together is a large subject rather than a common
+    word.
     """
-    return max(0.15, 0.95 - 1.6 * share) if share < 0.5 else 0.15
+    return max(0.15, 0.95 - COMMONNESS * share * (1.0 - topical))
 
 
-def _share(terms: Sequence[str], stats: Stats) -> float:
-    """Upper bound of the seed's document share: that of its rarest token."""
-    if not stats.turns:
+def topicality(found: Sequence[float], everything: Sequence[Evidence]) -> float:
+    """How much a seed's occurrences keep together in sessions, in 0..1; 0 when they are strewn by chance.
+
+    The share of turns with it among the turns right after one with it, above its overall share.
+    """
+    clear = [level >= CLEAR for level in found]
+    after = [
+        now
+        for before, now, left, right in zip(clear, clear[1:], everything, everything[1:], strict=False)
+        if before and left.turn.key.session_id == right.turn.key.session_id
+    ]
+    overall = sum(clear) / max(1, len(clear))
+    if len(after) < 3 or overall >= 1.0:
         return 0.0
-    return min(stats.frequency.get(term, 0) for term in terms) / stats.turns
+    return max(0.0, (sum(after) / len(after) - overall) / (1.0 - overall))
 
 
 def strength(seed: Seed, item: Evidence, stats: Stats) -> float:
@@ -107,11 +122,24 @@ def literal_in(seed: Seed, item: Evidence) -> bool:
     ) or seed.literal in normal(item.turn.answer)
 
 
-def relevance(strengths: Sequence[float], trust: Sequence[float]) -> float:
-    """Noisy-or of the seeds: 1 − Π (1 − trust × strength). Coverage of several seeds adds up."""
+def families(seeds: Sequence[Seed]) -> tuple[tuple[int, ...], ...]:
+    """Indexes of seeds that share a term (``fly`` and ``fly.io``): one mention of both is one mention."""
+    groups: list[tuple[set[str], list[int]]] = []
+    for index, seed in enumerate(seeds):
+        joined, members = set(seed.terms), [index]
+        for terms, others in [group for group in groups if group[0] & joined]:
+            joined |= terms
+            members = others + members
+            groups.remove((terms, others))
+        groups.append((joined, members))
+    return tuple(tuple(members) for _, members in groups)
+
+
+def relevance(strengths: Sequence[float], trust: Sequence[float], kin: Sequence[Sequence[int]]) -> float:
+    """Noisy-or over families of seeds: 1 − Π (1 − best trust × strength). Coverage of several adds up."""
     doubt = 1.0
-    for level, reliable in zip(strengths, trust, strict=True):
-        doubt *= 1.0 - reliable * level
+    for family in kin:
+        doubt *= 1.0 - max(trust[index] * strengths[index] for index in family)
     return 1.0 - doubt
 
 
