@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
 
@@ -17,6 +18,8 @@ from pipeline.workers import Workers
 from stages.model import Refined
 from stages.refine import refine
 
+log = logging.getLogger(__name__)
+
 BATCH_TURNS = 128
 """Turns refined per piece of work: about 30 ms."""
 
@@ -24,12 +27,21 @@ Piece = list[tuple[int, bytes, bytes | None, str | None]]
 """``(content id, body, body of the turn before, cwd)``: what a worker needs, and no more."""
 
 
-def refine_piece(piece: Piece) -> list[tuple[int, Refined]]:
-    """Refine one piece (pure; runs in any process)."""
-    return [
-        (content_id, refine(codec.unpack(body), codec.unpack(before) if before else None, cwd=cwd))
-        for content_id, body, before, cwd in piece
-    ]
+Done = list[tuple[int, Refined]]
+
+
+def refine_piece(piece: Piece) -> tuple[Done, list[str]]:
+    """Refine one piece (pure; runs in any process); one bad turn is named in the second list, never stops the rest."""
+    done: Done = []
+    failures = []
+    for content_id, body, before, cwd in piece:
+        try:
+            turn = codec.unpack(body)
+            done.append((content_id, refine(turn, codec.unpack(before) if before else None, cwd=cwd)))
+        except Exception as error:  # the boundary of one turn
+            log.exception("refining content %d failed", content_id)
+            failures.append(f"turn content {content_id}: {type(error).__name__}: {error}")
+    return done, failures
 
 
 async def refine_all(
@@ -41,12 +53,12 @@ async def refine_all(
     began = time.monotonic()
     pieces = [candidates[i : i + BATCH_TURNS] for i in range(0, len(candidates), BATCH_TURNS)]
     send_piece, receive_piece = anyio.create_memory_object_stream[Piece](workers.jobs)
-    send_done, receive_done = anyio.create_memory_object_stream[list[tuple[int, Refined]]](workers.jobs)
+    send_done, receive_done = anyio.create_memory_object_stream[Done](workers.jobs)
     async with anyio.create_task_group() as group:
         group.start_soon(_load, database, pieces, send_piece)
         async with receive_piece, send_done:
             for _ in range(min(workers.jobs + 1, max(1, len(pieces)))):
-                group.start_soon(_refine, workers, receive_piece.clone(), send_done.clone())
+                group.start_soon(_refine, workers, receive_piece.clone(), send_done.clone(), report)
         group.start_soon(_store, database, receive_done, report)
     report.seconds += time.monotonic() - began
 
@@ -68,16 +80,19 @@ async def _load(database: Database, pieces: Sequence[Sequence[Candidate]], send:
 async def _refine(
     workers: Workers,
     receive: MemoryObjectReceiveStream[Piece],
-    send: MemoryObjectSendStream[list[tuple[int, Refined]]],
+    send: MemoryObjectSendStream[Done],
+    report: Report,
 ) -> None:
     async with receive, send:
         async for piece in receive:
-            await send.send(await workers.run(refine_piece, piece))
+            done, failures = await workers.run(refine_piece, piece)
+            if failures:
+                report.skipped["unrefined"] += len(failures)
+                report.failures += failures
+            await send.send(done)
 
 
-async def _store(
-    database: Database, receive: MemoryObjectReceiveStream[list[tuple[int, Refined]]], report: Report
-) -> None:
+async def _store(database: Database, receive: MemoryObjectReceiveStream[Done], report: Report) -> None:
     async with receive:
         async for done in receive:
             async with database.transaction():

@@ -25,6 +25,8 @@ BUSY_TIMEOUT_MS = 10_000
 """How long SQLite itself waits for another writer; tenacity then tries again."""
 CACHE_KIB = 16_384
 MMAP_BYTES = 256 * 1024 * 1024
+PAGE_BYTES = 16_384
+"""Bodies are 1 to 4 KB: four times SQLite's usual page wastes a tenth less of the file on half-filled pages."""
 
 FTS = f"""CREATE VIRTUAL TABLE turn_fts USING fts5(user, agent, actions, errors, content='', tokenize="{FTS5_TOKENIZE}")"""
 
@@ -135,6 +137,7 @@ class Database:
         await self._connection.execute(f"PRAGMA mmap_size={MMAP_BYTES}")
         await self._connection.execute("PRAGMA temp_store=MEMORY")
         if self.write:
+            await self._connection.execute(f"PRAGMA page_size={PAGE_BYTES}")  # counts for a new file only
             await self._connection.execute("PRAGMA journal_mode=WAL")
             # WAL with NORMAL survives any kill of the process; a power cut may lose the last commits, never
             # tear them, and what is lost is read again from the wire.

@@ -32,6 +32,7 @@ _TAG_SEPARATORS = re.compile(r"[,，、;；\n]")
 _LINE = re.compile(r"^([^\s:#][^:]*):[ \t]*(.*)$")
 _ITEM = re.compile(r"^[ \t]*-[ \t]+(.*)$")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_ANCHOR = re.compile(r"(?:^|[\s:,\[-])[&*]\w", re.MULTILINE)
 _LINE_BREAKS = re.compile(r"[\r\n\x85\u2028\u2029]+")
 
 # PyYAML's own parser where libyaml is missing: slower, the same result.
@@ -134,15 +135,11 @@ def edited(file: MemoryFile, changes: Mapping[str, Value], body: str | None = No
     """
     if file.problem is not None:
         raise ValueError(f"line {file.problem.line}: {file.problem.message}")
-    handler = Handler()
     try:
-        data = handler.round_trip(file.head or "")
+        head = _edited_head(file.head or "", changes, file.fields)
     except YAMLError as error:
         problem = _problem(error)
         raise ValueError(f"line {problem.line}: {problem.message}") from error
-    for name, value in changes.items():
-        _set(data, name, value, file.fields.get(name))
-    head = handler.export(data)
     rest = file.rest if body is None else "\n" + _printable_body(body) + "\n"
     if file.head is None and body is None:
         rest = "\n" + rest.lstrip("\n")
@@ -239,6 +236,46 @@ def _yaml() -> YAML:
     printer.indent(mapping=2, sequence=4, offset=2)
     printer.allow_unicode = True
     return printer
+
+
+def _edited_head(head: str, changes: Mapping[str, Value], fields: Mapping[str, Any]) -> str:
+    """The YAML with the changed fields printed anew and every other line as it was. Raises YAMLError."""
+    data = Handler().round_trip(head)
+    if not changes:
+        return head
+    for name, value in changes.items():
+        start, end = _span(data, head, name)
+        if start is None:  # not a field a line, or anchors: print everything anew
+            break
+        lines = head.split("\n")
+        part = Handler().round_trip("\n".join(lines[start:end]))
+        _set(part, name, value, fields.get(name))
+        printed = Handler().export(part).removesuffix("\n").split("\n") if part else []
+        head = "\n".join([*lines[:start], *printed, *lines[end:]])
+        data = Handler().round_trip(head)
+    else:
+        return head
+    for name, value in changes.items():
+        _set(data, name, value, fields.get(name))
+    return Handler().export(data)
+
+
+def _span(data: CommentedMap, head: str, name: str) -> tuple[int | None, int]:
+    """The lines that a field takes, without comments and blank lines below it; an empty span at the end for a new
+    one; ``(None, 0)`` when fields cannot be told apart by lines.
+    """
+    starts = sorted(data.lc.key(field)[0] for field in data)
+    lines = head.split("\n")
+    if data.fa.flow_style() or len(set(starts)) < len(starts) or _ANCHOR.search(head):
+        return None, 0
+    if name not in data:
+        end = len(lines) - 1 if not lines[-1] else len(lines)
+        return end, end
+    start = data.lc.key(name)[0]
+    end = next((line for line in starts if line > start), len(lines))
+    while end > start + 1 and (not lines[end - 1].strip() or lines[end - 1].startswith("#")):
+        end -= 1
+    return start, end
 
 
 def _set(data: CommentedMap, name: str, value: Value, present: object) -> None:

@@ -12,6 +12,7 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Iterable
+from functools import lru_cache
 from pathlib import Path
 
 from pipeline.errors import BadInput
@@ -30,6 +31,7 @@ _FORBIDDEN = re.compile(r'[\\/:*?"<>|]')
 _SPACE = re.compile(r"[\s\ufeff]+")
 # Controls, lone surrogates and direction marks: they break terminals or make a name look like another one.
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_FOREIGN = re.compile(r'[\s\x00-\x1f:*?"<>|]')
 _RESERVED = re.compile(r"(?i)^(con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])(?=\.|$)")
 _DRIVE = re.compile(r"^[A-Za-z]:")
 
@@ -102,15 +104,24 @@ def fold(name: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 
+@lru_cache(4096)
+def identity(path: str) -> str:
+    """What a name or "/"-separated path is compared by: sanitised as our own names are, then folded.
+
+    Files made by hand may be called what we never would (``by hand.md``): they are found by it.
+    """
+    return fold("/".join(file_name(part) for part in path.split("/")))
+
+
 def same(wanted: str, existing: Iterable[str]) -> str | None:
     """The one of ``existing`` that ``wanted`` means: itself where it is there, else the first that differs in
-    case.
+    case or in characters that we replace.
     """
     folded, found = fold(wanted), None
     for name in existing:
         if name == wanted:
             return name
-        if found is None and fold(name) == folded:
+        if found is None and folded == (identity(name) if _FOREIGN.search(name) else fold(name)):
             found = name
     return found
 

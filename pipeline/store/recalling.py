@@ -134,13 +134,13 @@ class MemoryReader:
     def _within(self, folder: str) -> Sequence[Memory]:
         if not folder:
             return self.all()
-        folded = names.fold(folder)
-        return [one for one in self.all() if f"{names.fold(one.folder)}/".startswith(f"{folded}/")]
+        place = names.identity(folder) + "/"
+        return [one for one in self.all() if f"{names.identity(one.folder)}/".startswith(place)]
 
     def _candidates(self, wanted: str, key: str, memories: Iterable[Memory]) -> Sequence[Memory]:
         by_name, by_field = [], []
         for memory in memories:
-            if names.fold(memory.key) == names.fold(wanted):
+            if names.identity(memory.key) == names.fold(wanted):
                 by_name.append(memory)
             elif memory.written_key and names.fold(memory.written_key) in (
                 names.fold(key),

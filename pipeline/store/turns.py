@@ -120,7 +120,9 @@ async def settle(database: Database, content_ids: Iterable[int]) -> None:
     )
     await database.execute(
         f"""UPDATE content SET shown=(SELECT o.id FROM occurrence o WHERE o.content_id=content.id AND {_LIVE}
-            ORDER BY o.copied, coalesce(o.started_at, o.seen_at), o.id LIMIT 1)
+            ORDER BY o.copied, o.started_at,
+                (SELECT coalesce(s.created_at, s.updated_at) FROM session s WHERE s.session_id=o.session_id),
+                o.session_id, o.agent_id, o.position LIMIT 1)
             WHERE id IN (SELECT id FROM touched)"""
     )
     dead = "SELECT id FROM touched WHERE NOT EXISTS(SELECT 1 FROM occurrence o WHERE o.content_id=touched.id)"

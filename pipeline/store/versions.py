@@ -53,7 +53,7 @@ class Versions:
         """The newest trashed file of this key (below ``folder``, if given): old path and where it lies."""
         root = self._store / TRASH_DIR / (folder or "")
         wanted = names.fold(key)
-        found = [one for one in root.rglob(f"*{EXTENSION}") if names.fold(one.parent.name) == wanted]
+        found = [one for one in root.rglob(f"*{EXTENSION}") if names.identity(one.parent.name) == wanted]
         newest = max(found, key=lambda one: one.name, default=None)
         if newest is None:
             return None
