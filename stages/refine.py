@@ -33,7 +33,14 @@ _SHARES: dict[FactType, int] = {"decision": 3, "reason": 2, "error": 2, "changed
 _WORDS = re.compile(r"[\w.]+|[\u4e00-\u9fff]")
 _IT_FAILS = re.compile(r"^It (?=(?:still |now )?(?:fails|failed|works|passes|crashes)\b)")
 _PROBLEM = re.compile(
-    r"\b(?:doesn't|does not|don't|isn't|not|won't|can't|cannot|fails?|failed|failing|broken|crash\w*|errors?|wrong|stuck|missing|undefined|unable|no longer)\b|报错|失败|不(?:行|对|能|工作|生效|显示)|崩溃|出错|没有?(?:生效|反应|显示)|无法|卡住|丢失",
+    r"\b(?:doesn't|doesnt|does not|didn't|won't|can't|cannot|is not|isn't|not working|don't see|do not see|fails?|failed"
+    r"|failing|broken|crash\w*|errors?|wrong|stuck|undefined|unable)\b"
+    r"|报错|失败|不(?:行|对|能|工作|生效|显示)|崩溃|出错|没有?(?:生效|反应|显示)|无法|卡住|丢失",
+    re.IGNORECASE,
+)
+_NO_PROBLEM = re.compile(
+    r"(?:make sure|don't|do not|please|fix|add|if|we|you|why|so|update|let|read|there is|ensure|check|show|handle)\b"
+    r"|我们|不要|请|别|如果|检查|确保|处理",
     re.IGNORECASE,
 )
 
@@ -88,14 +95,12 @@ def _from_user(asked: Ask, answer: answers.Answer | None, words: Phrases) -> Ite
         if decisions.by_user(text) and claims.is_self_contained(text):
             yield Fact("decision", clip(text, FACT_LENGTH), "user", (sentence.start, sentence.end))
         elif not problem and len(text) < 240 and _PROBLEM.search(text) and not text.endswith(("?", "？")):
-            if claims.is_self_contained(text) and not re.match(
-                r"(?:make sure|don't|do not|please|fix|add|不要|请|别)", text, re.IGNORECASE
-            ):
+            if claims.is_self_contained(text) and not _NO_PROBLEM.match(text):
                 problem = True
                 yield Fact("error", text, "user", (sentence.start, sentence.end))
     if asked.pasted:
         text = (
-            words.failed.format(what=asked.command, line=asked.pasted.rstrip("."))
+            words.failed.format(what=asked.command, line=asked.pasted.rstrip(". "))
             if asked.command
             else words.pasted.format(line=asked.pasted)
         )

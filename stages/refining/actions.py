@@ -53,12 +53,16 @@ def facts(actions: tuple[Action, ...], words: Phrases) -> list[Fact]:
             if fact.text not in seen:
                 seen.add(fact.text)
                 found.append((index, fact))
-    plain = {path: at for path, at in edited.items()}
-    if plain:
-        first, action = next(iter(plain.values()))
-        listed = _listed(list(plain), words)
-        found.append((first, _fact("changed", words.edited.format(files=listed), action)))
+    for wrote, template in ((True, words.wrote), (False, words.edited)):
+        paths = [path for path, (_, action) in edited.items() if _wrote(action) is wrote]
+        if paths:
+            index, action = edited[paths[0]]
+            found.append((index, _fact("changed", template.format(files=_listed(paths, words)), action)))
     return [fact for _, fact in sorted(found, key=lambda pair: pair[0])]
+
+
+def _wrote(action: Action) -> bool:
+    return any(touch.op == "write" for touch in action.call.files)
 
 
 def _listed(paths: list[str], words: Phrases) -> str:
@@ -109,6 +113,8 @@ def what(action: Action) -> str:
     if action.call.command:
         return command_name(action.call.command)
     path = action.call.files[0].path if action.call.files else ""
+    if not path and action.call.name in ("Agent", "Task", "AgentSwarm"):
+        path = clip(arguments.first_text(arguments.parse(action.call.args), "description"), WORD_LENGTH)
     return f"{action.call.name} {path}".strip()
 
 
@@ -128,14 +134,19 @@ def _failure(action: Action, words: Phrases, failed: set[str]) -> Iterator[Fact]
     if line and call.command:
         yield _fact(
             "error",
-            words.failed.format(what=what(action), line=line.rstrip(".")),
+            words.failed.format(what=what(action), line=_unended(line)),
             action,
             _span(call.error, line, action),
         )
     elif line and not _is_tool_slip(line):
         yield _fact(
-            "error", words.failed.format(what=what(action), line=clip(line.rstrip("."), LINE_LENGTH)), action
+            "error", words.failed.format(what=what(action), line=_unended(clip(line, LINE_LENGTH))), action
         )
+
+
+def _unended(line: str) -> str:
+    """Without the full stop that the phrase brings."""
+    return line.rstrip(".。 ")
 
 
 def _is_tool_slip(line: str) -> bool:

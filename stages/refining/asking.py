@@ -12,7 +12,7 @@ from stages.refining.phrases import Phrases
 from stages.refining.prose import Sentence, blocks, clip, plain, sentences, windows
 
 ASK_LENGTH = 150
-PARAGRAPH = 900
+MAX_SENTENCES = 40
 
 _REQUEST = re.compile(
     r"[?？]\s*$|\b(?:please|can you|could you|let's|lets|we need|i need|i want|we want|i'd like|help me|make|fix|add|update|implement|create|write|change|remove|delete|explain|review|check|find|read|show|give|tell|run|test|set up|build|deploy|move|rename|refactor|investigate|look|use|plan|figure|debug|commit|push|merge|keep|start|begin|put|don't|do not|why|how|what)\b"
@@ -35,6 +35,8 @@ _NOTICE = re.compile(
     r"(?:title|description|summary)=\"([^\"]{3,160})\"|<(?:title|summary|description)>([^<]{3,160})<|^(?:Title|Status|Summary): ?([^\n]{3,160})$",
     re.MULTILINE,
 )
+_FENCED = re.compile(r"^```[^\n]*\n(.{0,4000}?)^```", re.MULTILINE | re.DOTALL)
+_CONTINUED = "This session is being continued from a previous conversation"
 _MENTION = re.compile(r"(?<![\w@])@(?=[\w./-]+[/.])")
 
 
@@ -75,7 +77,9 @@ def ask(turn: Turn, asked: str, words: Phrases) -> Ask:
 
 
 def _special(turn: Turn, opening: str, words: Phrases) -> Ask | None:
-    stripped = opening.strip()
+    stripped = opening[:4_000].strip()
+    if stripped.startswith(_CONTINUED):
+        return Ask(words.continued, kind="engine")
     if _INTERRUPTED.match(stripped):
         return Ask(words.interrupted, kind="interrupted")
     if match := _BASH_IN.search(stripped[:600]):
@@ -111,18 +115,13 @@ def _said(asked: str) -> tuple[list[Sentence], list[str]]:
     said: list[Sentence] = []
     logs: list[str] = []
     for offset, window in windows(asked):
-        fenced = False
-        for block in blocks(window, offset):
-            if block.kind == "code":
-                fenced = True
-                continue
-            if block.kind == "table" or pasted.is_log_line(window[block.start - offset : block.end - offset]):
-                logs.append(block.text)
-                continue
-            if len(said) < 40:
-                said += sentences(block)
-        if fenced:
-            logs += re.findall(r"^```[^\n]*\n(.{0,4000}?)^```", window, re.MULTILINE | re.DOTALL)
+        if "```" in window:
+            logs += _FENCED.findall(window)
+        kept, pasted_lines = pasted.without_logs(window)
+        logs += pasted_lines
+        for block in blocks(kept, offset):
+            if block.kind not in ("code", "table") and len(said) < MAX_SENTENCES:
+                said += sentences(block, casual=True)
     return said, logs
 
 
@@ -139,7 +138,7 @@ def _pasted(logs: list[str], asked: str) -> tuple[str, str]:
 def _failing(text: str) -> bool:
     return (
         re.search(
-            r"\d+ (?:errors?|problems?|failed)\b|^fatal: |^panic: |npm (?:ERR!|error)|\[ERROR\]|✖|⨯",
+            r"\d+ (?:errors?|problems?|failed)\b|^fatal: |^panic: |npm (?:ERR!|error)|\[ERROR\]|✖|⨯|^\W{0,4}(?:Uncaught |Unhandled )?Error: |^Failed to \w+",
             text,
             re.MULTILINE,
         )

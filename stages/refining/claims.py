@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from stages.model import FactType
 from stages.refining import decisions
@@ -73,15 +74,57 @@ _PROPOSES = re.compile(
     r"^(?:\W|\d)*(?:option|approach|alternative|solution options?|choices?|pros|cons|trade-?offs?|considerations?|risks?|方案|选项|备选|优点|缺点|权衡|思路)(?:\s*(?:\d|[A-F]\b|[一二三四五])|s?\b|$)|^(?:pros|cons|优点|缺点)|\boptions?\b",
     re.IGNORECASE,
 )
-_ANSWERS = re.compile(r"^(?:yes|no|是的?|不是?|对|没有|有|可以|不能|不会|会)[,，.。!！:：—– ]", re.IGNORECASE)
 _VACUOUS = re.compile(
     r"^(?:(?:the )?(?:implementation|work|task|feature|fix|setup|migration|plan|everything|all (?:changes|tasks|done))\b[^.]{0,30}\b(?:is |are |has been |been )?(?:now )?(?:complete[d]?|done|ready|finished|in place|good to go)|all (?:set|done)|(?:successfully )?(?:completed|done|finished)[!.]?|(?:so,? )?to answer your question|(?:no )?(?:changes|response) (?:requested|needed)|documentation updated|(?:changes|updates) made|found it|i found (?:it|the (?:issue|problem|bug))|the (?:fix|solution) is (?:simple|straightforward)|全部(?:完成|搞定)|任务完成|(?:修改|更新|实现|任务)(?:已)?完成了?)[!.。！: ]*$",
     re.IGNORECASE,
 )
-_META = re.compile(
-    r"(?:here(?:'s| is| are)|the (?:plan|document|documentation|endpoint|updates?|additions?|changes?|solution|key|main|readme|file|page|post|app|interface|implementation|issue|fix)\b.{0,60}|made .{0,40}|(?:both|now)\b.{0,60}|.{0,120}):$",
+_DID = re.compile(r"(?:implement|summary|changes|改动|总结|what|fixed|added|updated|created)", re.IGNORECASE)
+_CONDITIONAL = re.compile(r"\b(?:if|when|whenever|unless|in case|would|could|e\.g)\b|如果|要是|时会|假如", re.IGNORECASE)
+_STRONG = re.compile(
+    r"\b(?:recommend|in short|in summary|tl;?dr|conclusion|root cause|bottom line|so the (?:answer|behaviou?r|result))\b|总之|结论|根因|综上|推荐",
     re.IGNORECASE,
 )
+_HERE_IS = re.compile(r"here(?:'s|’s| is| are) (?:a (?:summary|list|breakdown) of )?(?:what (?:i|we)(?:'ve| have)? (?:did|implemented|added|changed|fixed|created|was done)[^:：]*[:：]$|)", re.IGNORECASE)
+_BOLD_HEAD = re.compile(r"\s*(?:\d[.)]\s*)?\*\*([^*\n]{2,120})\*\*\s*[:：—–-]?\s*(.*)")
+_VERB = re.compile(_VERBS, re.IGNORECASE)
+_SENTENCE_END = re.compile(r"(?<=[.!。！])\s+|(?<=[。！])")
+_ANNOUNCED = re.compile(
+    r"(?:let me|let's|i(?:'ll|’ll| will)(?: now)?|i need to|i'm going to|我(?:来|先|现在|再)|让我|接下来(?:我)?(?:来|会|要)?|现在(?:来|开始)?)\s*(.{6,160}?)[:：.。…]*$",
+    re.IGNORECASE,
+)
+_OFFER = re.compile(r"\bknow\b|if you|help|when it|report|once", re.IGNORECASE)
+
+MIN_LENGTH = 8
+LOOK_BACK = 6
+"""How many texts from the end are searched for one that says something."""
+MAX_TOLD = 12
+ITEM_RANK = 2
+"""Sentences of this rank are list items or dangle: used when nothing better is told."""
+TOLD_LENGTH = 220
+
+_REASON_HINT, _ERROR_HINT, _NEXT_HINT, _CHANGED_HINT, _RESULT_HINT, _CHOICE_HINT = (1 << bit for bit in range(6))
+_ALL = (1 << 6) - 1
+_WORD = re.compile(r"[a-z]+(?:'[a-z]+)?")
+
+
+def _hint_words() -> dict[str, int]:
+    """The words that a match of each pattern must contain, so that texts without them need no matching."""
+    lists = (
+        (_REASON_HINT, "because due caused cause culprit reason result stem stems issue problem bug error failure conflict"),
+        (_ERROR_HINT, "fails failed crashes crashed raise raises threw throws broke broken times timed doesn't does don't do didn't did isn't is aren't are wasn't was weren't were couldn't could cannot can't no"),
+        (_NEXT_HINT, "next dos todo remaining still need have should step task work thing item part left pending later remain remains yet never steps tasks"),
+        (_CHANGED_HINT, _VERBS.replace("|", " ") + " set cleaned been now no"),
+        (_RESULT_HINT, "pass passes passed passing succeeds succeeded successful successfully work works working compiles confirmed verified show shows return returns prints output outputs found"),
+        (_CHOICE_HINT, "decided chose chosen opted settled went going picked agreed decision instead rather favor favour longer stick stuck sticking because since over so as switched moved migrated replaced choice approach"),
+    )
+    hints: dict[str, int] = {}
+    for bit, words in lists:
+        for word in words.split():
+            hints[word] = hints.get(word, 0) | bit
+    return hints
+
+
+_HINTS = _hint_words()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +148,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """The turn's last say that means something, parsed: its claims, and the sentences an outcome is told with."""
+    """The turn's last say that means something: its claims, and the sentences an outcome is told with."""
 
     claims: tuple[Claim, ...]
     outcome: tuple[str, ...]
@@ -113,111 +156,143 @@ class Say:
     """What the last text said it would do next, if it ends by announcing an action instead of a conclusion."""
 
 
-def role_of(block: Block) -> str:
-    """What a block's heading or lead-in says it is about: next, howto, options, conclusion or nothing."""
-    heading, lead = block.section, block.lead
-    for text in (lead, heading):
+@dataclass(slots=True)
+class _Passage:
+    """A block that can be told from, with its sentences and its role; ``covered``: told with its lead-in already."""
+
+    block: Block
+    index: int
+    role: str
+    sentences: list[Sentence]
+    covered: bool = False
+
+
+@lru_cache(maxsize=4_096)
+def role_of(lead: str, section: str) -> str:
+    """What a lead-in and a heading say their text is about: next, howto, options, conclusion or nothing."""
+    for text in (lead, section):
         if not text:
             continue
         if _NEXT_SECTION.match(text):
             return "next"
         if _PROPOSES.search(text):
             return "options"
-        if _HOWTO.search(text) and not re.match(
-            r"(?:implement|summary|changes|总结|改动|what)", text, re.IGNORECASE
-        ):
+        if _HOWTO.search(text) and not _DID.match(text):
             return "howto"
         if _CONCLUDES.search(text):
             return "conclusion"
     return ""
 
 
-def kind_of(sentence: str, role: str, final: bool) -> FactType | None:
-    """The type of a claim by what it says."""
-    if role == "next" or _NEXT.search(sentence):
+def _hints(text: str) -> int:
+    """Which patterns a text may match, by its words: most sentences match none, and words are cheap to look up."""
+    if not text.isascii():
+        return _ALL
+    hints = 0
+    for word in _WORD.findall(text.lower()):
+        hints |= _HINTS.get(word, 0)
+    return hints
+
+
+def kind_of(text: str, role: str, item: bool, hints: int = _ALL) -> FactType | None:
+    """The type of a claim by what it says; list items are held to more, since they often only illustrate."""
+    if role == "next" or (hints & _NEXT_HINT and _NEXT.search(text)):
         return "next"
-    if _REASON.search(sentence):
-        return "reason"
-    if _CHANGED.search(sentence):
+    changed = hints & _CHANGED_HINT and _CHANGED.search(text)
+    if changed and changed.start() == 0:
         return "changed"
-    if _ERROR.search(sentence):
+    if hints & _REASON_HINT and _REASON.search(text):
+        return "reason"
+    if changed:
+        return "changed"
+    if not item and hints & _ERROR_HINT and _ERROR.search(text) and not _CONDITIONAL.search(text):
         return "error"
-    if _RESULT.search(sentence):
+    if (not item or role == "conclusion") and hints & _RESULT_HINT and _RESULT.search(text):
         return "result"
-    return None if not final else None
+    return None
 
 
 def is_self_contained(text: str) -> bool:
     """Whether a sentence can stand alone: no dangling pronoun in front, and enough words."""
     if _DANGLING.match(text):
         return False
+    spaces = text.count(" ")
     if text.isascii():
-        return text.count(" ") >= 3 or (text.count(" ") >= 2 and len(text) >= 24)
-    return len(CJK.findall(text)) >= 5 or text.count(" ") >= 3
+        return spaces >= 3 or (spaces >= 2 and len(text) >= 20)
+    return spaces >= 3 or len(CJK.findall(text)) >= 5
 
 
 def on_the_way(parts: Iterable[Said]) -> Iterator[Claim]:
     """Diagnoses and choices in texts before the last one; guesses are left out."""
     for part in parts:
         for offset, window in windows(part.text):
-            if not (
-                _REASON.search(window)
-                or decisions._CHOICE_AGENT.search(window)
-                or decisions._CHOICE_ZH.search(window)
-            ):
+            if not _hints(window) & (_REASON_HINT | _CHOICE_HINT):
                 continue
-            for claim in _claims(window, part.start + offset, part.step, final=False):
-                if claim.kind == "reason" and not is_hedged(claim.text) or claim.decides:
+            passages = _passages(blocks(window, part.start + offset))
+            for claim in _claims(passages, part.step, final=False):
+                if claim.decides or (claim.kind == "reason" and not is_hedged(claim.text)):
                     yield claim
 
 
 def last_say(parts: tuple[Said, ...]) -> tuple[Say, int]:
     """The last text that says something, and its index in ``parts`` (-1: none)."""
-    announced = ""
-    for index in range(len(parts) - 1, max(-1, len(parts) - 6), -1):
+    announced = _announcement(parts[-1].text) if parts else ""
+    for index in range(len(parts) - 1, max(-1, len(parts) - LOOK_BACK - 1), -1):
         part = parts[index]
         found: list[Claim] = []
         outcome: list[str] = []
         for offset, window in windows(part.text):
-            parsed = blocks(window, part.start + offset)
-            found += _claims_of(parsed, part.step, final=True)
-            outcome += _outcome(parsed)
-        if not announced and index == len(parts) - 1:
-            announced = _announcement(part.text)
+            passages = _passages(blocks(window, part.start + offset))
+            found += _claims(passages, part.step, final=True)
+            outcome += _outcome(passages)
         if outcome or any(claim.kind for claim in found):
             return Say(tuple(found[:MAX_CLAIMS]), tuple(outcome), announced), index
     return Say((), (), announced), -1
 
 
 def _announcement(text: str) -> str:
-    last = text.strip().rsplit("\n", 1)[-1]
-    pieces = [plain(piece) for piece in re.split(r"(?<=[.!。！])\s*", last) if piece.strip()]
-    if not pieces:
-        return ""
-    match = re.search(
-        r"(?:let me|let's|i(?:'ll|’ll| will)(?: now)?|i need to|i'm going to|我(?:来|先|现在|再)|让我|接下来(?:我)?(?:来|会|要)?|现在(?:来|开始)?)\s*(.{6,160}?)[:：.。…]*$",
-        pieces[-1], re.IGNORECASE,
-    )  # fmt: skip
-    ends_open = last.rstrip().endswith((":", "：")) or len(pieces[-1]) < 160
-    return match[1] if match and ends_open and not re.search(r"\bknow\b|if you|help", match[1][:20]) else ""
+    last = text.strip()[-600:].rsplit("\n", 1)[-1]
+    pieces = [plain(piece) for piece in _SENTENCE_END.split(last) if piece.strip()]
+    match = _ANNOUNCED.search(pieces[-1]) if pieces else None
+    return match[1] if match and not _OFFER.search(match[1][:24]) else ""
 
 
-def _claims(text: str, base: int, step: int, final: bool) -> list[Claim]:
-    return _claims_of(blocks(text, base), step, final)
-
-
-def _claims_of(parsed: list[Block], step: int, final: bool) -> list[Claim]:
-    found: list[Claim] = []
+def _passages(parsed: list[Block]) -> list[_Passage]:
+    """What can be told from: no code, tables, quotes and headings; instructions stay so until something else begins."""
+    found: list[_Passage] = []
+    sticky = ""
+    lead, section = "", ""
     for index, block in enumerate(parsed):
+        if block.section != section:
+            section, sticky = block.section, ""
         if block.kind in ("code", "table", "heading", "quote"):
             continue
-        role = role_of(block)
+        if block.lead != lead:
+            lead = block.lead
+        role = role_of(lead, section) or sticky
+        text = block.text.rstrip("*_ ")
+        if block.kind == "para" and text.endswith((":", "：")):
+            role = role_of(plain(text).rstrip(":： "), section) or sticky
+        elif block.kind == "para" and not block.lead:
+            role, sticky = role_of("", section), ""
         if role in ("howto", "options"):
-            if block.kind == "item" or role == "options":
-                continue
+            sticky = role
+        found.append(_Passage(block, index, role, list(sentences(block, index))))
+    return found
+
+
+def _claims(passages: list[_Passage], step: int, final: bool) -> list[Claim]:
+    found: list[Claim] = []
+    parents = {passage.index: passage for passage in passages}
+    for at, passage in enumerate(passages):
+        if passage.covered or passage.role in ("howto", "options"):
+            continue
+        parent = parents.get(passage.block.parent)
+        if passage.block.kind == "item" and parent is not None and parent.block.level < passage.block.level:
+            continue  # a detail of an item that is told itself
         previous: Sentence | None = None
-        for sentence in sentences(block, index):
-            claim = _claim(sentence, previous, block, parsed, role, step, final)
+        for sentence in passage.sentences:
+            claim = _claim(sentence, previous, passages, at, step, final)
             if claim is not None:
                 found.append(claim)
             previous = sentence
@@ -225,103 +300,117 @@ def _claims_of(parsed: list[Block], step: int, final: bool) -> list[Claim]:
 
 
 def _claim(
-    sentence: Sentence,
-    previous: Sentence | None,
-    block: Block,
-    parsed: list[Block],
-    role: str,
-    step: int,
-    final: bool,
+    sentence: Sentence, previous: Sentence | None, passages: list[_Passage], at: int, step: int, final: bool
 ) -> Claim | None:
     raw = strip_lead(sentence.text)
-    decides = decisions.by_agent(raw)
-    if not decides and (is_filler(raw) or _VACUOUS.match(raw)) or len(raw) < 8:
+    if len(raw) < MIN_LENGTH:
         return None
-    text, start = impersonal(raw), sentence.start
-    if text.endswith((":", "：")):
-        text = _with_items(text, block, parsed)
-        if text.endswith((":", "：")) and not decides:
-            return None
+    hints = _hints(raw)
+    decides = bool(hints & _CHOICE_HINT) and decisions.by_agent(raw)
+    if not decides and (is_filler(raw) or _VACUOUS.match(raw)):
+        return None
+    passage = passages[at]
+    text, start, end = impersonal(raw), sentence.start, sentence.end
+    item = passage.block.kind == "item"
+    kind = kind_of(text, passage.role, item, hints)
     standing = is_self_contained(text)
-    kind = kind_of(text, role, final)
-    if not standing and previous is not None and kind and not is_filler(previous.text):
+    if text.endswith((":", "：")):
+        joined, last = _with_items(text, passages, at, cover=kind is not None)
+        if last is None:
+            return None
+        text, end, standing = joined, last, not _DANGLING.match(text)
+    elif not standing and previous is not None and kind and not is_filler(previous.text):
         before = impersonal(previous.text)
         if len(before) + len(text) < CLAIM_LENGTH and is_self_contained(before):
             text, start, standing = f"{before} {text}", previous.start, True
-    return Claim(
-        kind,
-        clip(text, CLAIM_LENGTH),
-        start,
-        sentence.end,
-        step,
-        final,
-        role,
-        decides,
-        block.kind == "item",
-        standing,
-    )
+    return Claim(kind, clip(text, CLAIM_LENGTH), start, end, step, final, passage.role, decides, item, standing)
 
 
-def _with_items(text: str, block: Block, parsed: list[Block]) -> str:
-    """A lead-in or parent item with what it introduces: "Fixed two things: a; b"."""
-    index = next((i for i, other in enumerate(parsed) if other is block), -1)
+def _with_items(
+    text: str, passages: list[_Passage], at: int, *, cover: bool = False, room: int = CLAIM_LENGTH
+) -> tuple[str, int | None]:
+    """A lead-in or parent item with what it introduces ("Fixed two things: a; b"), whole items only.
+
+    Also the end of the last item used, ``None`` without any. ``cover`` marks them as told.
+    """
+    block = passages[at].block
     heads: list[str] = []
-    for other in parsed[index + 1 : index + 12]:
-        if other.kind != "item" or (block.kind == "item" and other.level <= block.level):
+    end: int | None = None
+    used = len(text)
+    level = -1
+    for passage in passages[at + 1 : at + 40]:
+        other = passage.block
+        if other.kind != "item":
+            if other.parent >= 0 and heads:
+                continue
             break
-        if heads and other.level > parsed[index + 1].level:
+        if block.kind == "item" and other.level <= block.level:
+            break
+        level = other.level if level < 0 else level
+        if other.level > level:
+            passage.covered = passage.covered or cover
             continue
-        heads.append(item_head(other.text))
-    heads = [head for head in heads if head]
+        head = item_head(other.text)
+        if not head or used + len(head) + 2 > room:
+            if not heads and head:
+                heads.append(clip(head, max(20, room - used - 2)))
+                end = other.end
+            break
+        heads.append(head)
+        used += len(head) + 2
+        end = other.end
+        passage.covered = passage.covered or cover
     if not heads:
-        return text
-    joined = "；".join(heads) if not text.isascii() and CJK.search(text) else "; ".join(heads)
-    return clip(f"{text} {joined}", CLAIM_LENGTH)
+        return text, None
+    separator = "；" if CJK.search(text) else "; "
+    return f"{text} {separator.join(heads)}", end
 
 
 def item_head(text: str) -> str:
-    """What a list item is about: its bold lead, or its first clause."""
-    bold = re.match(r"\s*(?:\d[.)]\s*)?\*\*([^*\n]{2,120})\*\*\s*[:：—–-]?\s*(.*)", text)
+    """What a list item is about: its bold lead, or all of it."""
+    bold = _BOLD_HEAD.match(text)
     if bold is None:
         return impersonal(plain(text)).rstrip(".。:： ")
     head, rest = plain(bold[1]).rstrip(":： "), plain(bold[2])
-    if not rest or len(head) >= 24 or re.match(_VERBS, head, re.IGNORECASE) and " " in head:
-        return f"{head} {rest}".rstrip(".。:： ") if rest and rest[0].islower() and len(rest) < 60 else head
+    if not rest:
+        return head
+    if _VERB.match(head) and " " in head:
+        return f"{head} {rest}".rstrip(".。:： ") if rest[0].islower() and len(rest) < 60 else head
     return f"{head}: {rest}".rstrip(".。:： ")
 
 
-def _outcome(parsed: list[Block]) -> list[str]:
-    """The sentences that tell what came of it, best first: from concluding sections, else from the top."""
+def _outcome(passages: list[_Passage]) -> list[str]:
+    """The sentences that tell what came of it, the best first: conclusions, then the top."""
     told: list[tuple[int, int, str]] = []
-    for index, block in enumerate(parsed):
-        if block.kind not in ("para", "item") or block.parent >= 0 and block.kind == "item":
+    for at, passage in enumerate(passages):
+        block, role = passage.block, passage.role
+        if role == "next" or (block.kind == "item" and (block.parent >= 0 or role in ("howto", "options"))):
             continue
-        role = role_of(block)
-        if role in ("howto", "options", "next") and block.kind == "item" or role == "next":
-            continue
-        for sentence in sentences(block, index):
-            text = _told(sentence.text, block, parsed)
+        base = (0 if block.kind == "para" else 2) + {"howto": 3, "options": 3}.get(role, 0)
+        for sentence in passage.sentences:
+            text = _told(sentence.text, passages, at)
             if text:
-                rank = 0 if block.kind == "para" else 2
-                rank += 1 if role == "howto" else 3 if role == "options" else 0
+                rank = base + (2 if _DANGLING.match(text) else 0) - (2 if _STRONG.search(text) else 0)
                 told.append((rank, len(told), text))
-                if len(told) >= 12:
-                    break
-    strong = re.compile(
-        r"\b(?:recommend|in short|in summary|tl;?dr|conclusion|root cause|bottom line)\b|总之|结论|根因|综上|推荐",
-        re.IGNORECASE,
-    )
-    told.sort(key=lambda item: (item[0] - (1 if strong.search(item[2]) else 0), item[1]))
-    return [text for _, _, text in told]
+        if len(told) >= MAX_TOLD:
+            break
+    told.sort(key=lambda entry: entry[:2])
+    spoken = [text for rank, _, text in told if rank < ITEM_RANK]
+    return spoken or ["; ".join(text.rstrip(".;") for _, _, text in told[:4])] * bool(told)
 
 
-def _told(sentence: str, block: Block, parsed: list[Block]) -> str:
+def _told(sentence: str, passages: list[_Passage], at: int) -> str:
     raw = strip_lead(sentence)
-    if is_filler(raw) or _VACUOUS.match(raw) or _HOWTO.match(raw) and raw.endswith((":", "：")):
+    opens = raw.endswith((":", "："))
+    if opens and (match := _HERE_IS.match(raw)):
+        return _with_items(impersonal(raw[match.end() :]), passages, at, room=TOLD_LENGTH)[0] if _lists(passages, at) else ""
+    if is_filler(raw) or _VACUOUS.match(raw):
         return ""
     text = impersonal(raw)
-    if text.endswith((":", "：")):
-        text = _with_items(text, block, parsed)
-        if text.endswith((":", "：")):
-            return ""
-    return text
+    if not opens:
+        return text
+    return _with_items(text, passages, at, room=TOLD_LENGTH)[0] if _lists(passages, at) else ""
+
+
+def _lists(passages: list[_Passage], at: int) -> bool:
+    return at + 1 < len(passages) and passages[at + 1].block.kind == "item"

@@ -27,7 +27,7 @@ _CHOICE_AGENT = re.compile(
     r"\b(?:(?:i|we)(?:'ve| have)? (?:decided|chose|chosen|opted|settled on|went with|picked|agreed)\b"
     r"|(?:decided|chose|opted|agreed) (?:to|on|for|against|not to)\b|(?:^|[:;] )(?:went|going) with\b|(?:^|[:.;] )(?:decision|decided|chosen approach|design decision|our choice)(?: made)?: "
     r"|(?:i|we)(?:'ll| will|'m going to| am going to) (?:go with|use|keep|stick (?:with|to))\b[^.?!\n]{2,120}\b(?:instead of|rather than|because|since|over|so that|as it)\b"
-    r"|(?:switched|moved|migrated|changed|replaced) (?:the |our |all |every )?(?:[\w./`'()-]+ ){0,6}?(?:from\b[^.?!\n]{2,60}\bto\b|to\b[^.?!\n]{2,60}\binstead of\b|with\b[^.?!\n]{2,60}\b(?:because|since|as it)\b)"
+    r"|(?:switched|moved|migrated|replaced) (?:the |our |all |every )?(?:[\w./`'()-]+ ){0,6}?(?:from\b[^.?!\n]{2,60}\bto\b|to\b[^.?!\n]{2,60}\binstead of\b|with\b[^.?!\n]{2,60}\b(?:because|since|as it)\b)"
     r"|(?:now )?(?:use|uses|using|used|keep|keeps|kept|stores?|stored|reads?)\b[^.?!\n]{2,100}\b(?:instead of|rather than|in favou?r of)\b"
     r"|no longer (?:use|uses|using|rely|relies|depend|depends|support|supports|store|stores)\b[^.?!\n]{2,100}\b(?:because|since|in favou?r|instead)\b"
     r"|(?:stick|stuck|sticking) with\b[^.?!\n]{2,100}\b(?:because|since|as|instead|rather)\b)",
@@ -57,8 +57,10 @@ _NOT_USER = re.compile(
     r"|(?:还没|没有|尚未|未)(?:最终)?(?:决定|确定|定)|(?:由|让|等|待|帮|请)(?:你|您|我|我们|用户)[^，。]{0,12}(?:决定|选择|定)|取决于|是否|要不要|如果|假如|要是|吗[？?。]?$|呢[？?。]?$|怎么|如何|为什么|哪个|哪种|还是用[^，。]{1,20}(?:好|更)|什么",
     re.IGNORECASE,
 )
-_STRONG = re.compile(
-    r"\b(?:instead of|rather than|in favou?r of|decided|chose)\b|而不是|决定|代替|取代|改用", re.IGNORECASE
+_ACTS = re.compile(
+    r"(?:now |next |first |then )?,? ?(?:let me|i need to|i should|i must|i have to|i want to)\b"
+    r"|(?:现在|接下来|先)?(?:让我|我需要|我得)",
+    re.IGNORECASE,
 )
 
 MAX_LENGTH = 400
@@ -67,17 +69,15 @@ MAX_LENGTH = 400
 
 def by_user(sentence: str) -> bool:
     """Whether a sentence of a person settles something."""
-    if len(sentence) > MAX_LENGTH or _NOT_USER.search(sentence):
+    if len(sentence) > MAX_LENGTH:
         return False
-    return _CHOICE_USER.search(sentence) is not None or (
-        not sentence.isascii() and _CHOICE_ZH.search(sentence) is not None
-    )
+    chosen = _CHOICE_USER.search(sentence) or (not sentence.isascii() and _CHOICE_ZH.search(sentence))
+    return bool(chosen) and _NOT_USER.search(sentence) is None
 
 
 def by_agent(sentence: str) -> bool:
     """Whether a sentence of the agent announces a choice (whether it was carried out is the caller's to see)."""
-    if len(sentence) > MAX_LENGTH or _NOT.search(sentence):
+    if len(sentence) > MAX_LENGTH:
         return False
-    return _CHOICE_AGENT.search(sentence) is not None or (
-        not sentence.isascii() and _CHOICE_ZH.search(sentence) is not None
-    )
+    chosen = _CHOICE_AGENT.search(sentence) or (not sentence.isascii() and _CHOICE_ZH.search(sentence))
+    return bool(chosen) and _NOT.search(sentence) is None and _ACTS.match(sentence) is None

@@ -7,6 +7,7 @@ import re
 NAME_LENGTH = 160
 """Characters of one normalised error."""
 _MAX_TEXT = 8_000
+MAX_LINES = 60
 
 _EXCEPTION = re.compile(
     r"^(?:\[\w+\] |Uncaught |Unhandled |E +|\s*Caused by: |Exception in thread \"[^\"\n]{0,80}\" |\S{0,80}: (?=[A-Z]))?"
@@ -45,7 +46,7 @@ _NOISE = re.compile(
     r"|npm (?:warn|notice)|> |\s*~+\^?|\[?\d+/\d+\]|(?:Exit|exit) code|node:internal|Node\.js v|\s*$|<[a-z_]+>$|error Command failed|Error:\s*$|ELIFECYCLE)"
 )
 _REJECTED = re.compile(
-    r"was not run because the user rejected|user doesn't want to proceed with this tool use|rejected (?:by the user|the approval)|was rejected by the user",
+    r"was not run because the user rejected|user doesn't want to proceed with this tool use|rejected (?:by the user|the approval)|was rejected by the user|Request interrupted by user",
     re.IGNORECASE,
 )
 _ANSI = re.compile(r"\x1b?\[\d{1,3}(?:;\d{1,3})*m")
@@ -86,7 +87,7 @@ def decisive(text: str) -> str:
     test = _FAILED_TEST.search(text)
     if test:
         return _tidy(test[0])
-    lines = [line for line in text.split("\n") if not _NOISE.match(line)]
+    lines = [line for line in text.split("\n")[:MAX_LINES] if not _NOISE.match(line)]
     said = next((line for line in lines if _SAYS.search(line)), "")
     return _tidy(said or (lines[0] if lines else ""))
 
@@ -97,7 +98,7 @@ def _named(match: re.Match[str]) -> str:
 
 
 def _tidy(line: str) -> str:
-    line = re.sub(r"^npm (?:ERR!|error)\s+", "", line.strip())
+    line = re.sub(r"^npm (?:ERR!|error)\s+(?:notarget |code (?=E))?", "", line.strip())
     line = _WHERE.sub("", _SPACE.sub(" ", line)).rstrip(" .")
     return line if len(line) <= NAME_LENGTH else line[: NAME_LENGTH - 1].rstrip() + "…"
 

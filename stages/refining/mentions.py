@@ -41,11 +41,13 @@ _URL = re.compile(
 _REPO_ISSUE = re.compile(
     r"https?://(?:www\.)?(?:github|gitlab|gitee)\.com/([\w.-]{1,60}/[\w.-]{1,80})/(?:-/)?(?:issues|pull|pulls|merge_requests)/(\d{1,6})\b"
 )
-_ISSUE = re.compile(
-    r"(?<![\w/&])([A-Za-z0-9][\w.-]{0,60}/[\w.-]{1,60})#(\d{1,6})\b|(?<![\w&/#\[:(\"'])(?<!image )#(\d{1,6})(?![\w.-]*\w)|(?<=\()#(\d{1,6})(?=[),])"
-    r"|\bGH-(\d{1,6})\b|\b(?:PR|MR|pull request|issue|bug)s?(?: number| no\.?)? ?[#!]?(\d{1,6})\b(?!\s*(?:issues|bugs|prs|errors|%|x\b|times|files))|(?:议题|问题单|工单|合并请求)\s*#?(\d{1,6})",
-    re.IGNORECASE,
+_HASH = re.compile(r"#(\d{1,6})(?![\w-]|\.\w)")
+_BEFORE_HASH = re.compile(r"(?:(?<![\w/.-])([A-Za-z0-9][\w.-]{0,60}/[\w.-]{1,60})|(?:^|[\s(,;:]|PR |PR|issue)|[\u3000-\u9fff])$", re.IGNORECASE)
+_NO_ISSUE = re.compile(r"(?:image|step|option|item|point|line|test|case|priority|phase|section|figure|fig|table|task|rule|approach|version|chapter|color|colour|background|fill|\[) ?$|[:=] ?[\"']?$", re.IGNORECASE)
+_NUMBERED = re.compile(
+    r"\bGH-(\d{1,6})\b|\b(?:PR|MR|pull request|[Ii]ssue)s?(?: number| no\.?)? ?!?(\d{1,6})\b(?!\s*(?:issues|bugs|prs|errors|%|x\b|times|files|\.\d))|(?:议题|问题单|工单|合并请求)\s*(\d{1,6})"
 )
+_ISSUE_WORD = re.compile(r"\b(?:PR|MR|[Ii]ssue|[Bb]ug|[Pp]ull request)s? ?!?\d|/(?:issues|pulls?|merge_requests)/\d|(?:议题|问题单|工单|合并请求)")
 _GH = re.compile(
     r"\bgh (?:pr|issue) (?:view|checkout|merge|comment|close|diff|edit|review|reopen|ready|checks|develop)\s+(?:--?[\w-]+[= ]?\S*\s+){0,3}(\d{1,6})\b"
 )
@@ -109,19 +111,21 @@ def urls(text: str) -> Iterator[str]:
 
 def issues(text: str) -> Iterator[str]:
     """``#12``, or ``owner/repo#12`` where the repository is named."""
-    if not any(char.isdigit() for char in text):
+    if "#" not in text and "GH-" not in text and not _ISSUE_WORD.search(text):
         return
     if "```" in text:
         text = _FENCE.sub("", text)
     for match in _REPO_ISSUE.finditer(text):
         yield f"{match[1]}#{int(match[2])}"
-    for match in _ISSUE.finditer(text):
-        if match[1]:
-            yield f"{match[1]}#{int(match[2])}"
-        else:
-            number = next(group for group in match.groups()[2:] if group)
-            if int(number):
-                yield f"#{int(number)}"
+    for match in _HASH.finditer(text):
+        window = text[max(0, match.start() - 124) : match.start()]
+        before = _BEFORE_HASH.search(window)
+        if before is not None and int(match[1]) and not _NO_ISSUE.search(window):
+            yield f"{before[1] or ''}#{int(match[1])}"
+    for match in _NUMBERED.finditer(text):
+        number = int(next(group for group in match.groups() if group))
+        if number:
+            yield f"#{number}"
 
 
 def issues_of_command(command: str) -> Iterator[str]:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import posixpath
 import re
 
+import orjson
+
 from stages.model import FileTouch, Op, ToolCall
 
 _HEADER = re.compile(r"\s*Tool use: \*\*([A-Za-z_][\w.-]{0,60})\*\*[ \t]*([^\n]{0,400})")
 _TASK_LIST = re.compile(r"\s*\*\*(?:Agent task list|Todo list|Todos?):?\*\*")
 _COMMAND = re.compile(r"^`([^`\n]{1,2000})`\s*$", re.MULTILINE)
-_RESULT = re.compile(r"^(Result|Error):\s*$", re.MULTILINE)
 _PATH = re.compile(r"`([^`\n]{1,400})`")
 _EDITED = re.compile(
     r"(?:The file (\S[^\n]{0,400}?) has been (?:updated|edited|created)|File created successfully at: (\S[^\n]{0,400})"
@@ -27,6 +28,17 @@ _OPS: dict[str, Op] = {
     "Read": "read", "Write": "write", "Edit": "edit", "MultiEdit": "edit", "NotebookEdit": "edit", "ReadFile": "read",
     "WriteFile": "write", "StrReplaceFile": "edit",
 }  # fmt: skip
+
+
+_PIECE = re.compile(r"^(?=Tool use: \*\*)|^---[ \t]*$", re.MULTILINE)
+
+
+def pieces(text: str) -> list[tuple[int, str]]:
+    """``(offset, piece)``: a text cut before each pasted call and at rules, as some exports write whole turns."""
+    if text.count("Tool use: **") == 1 and "\n---" not in text:
+        return [(0, text)]
+    cuts = [0, *(match.end() for match in _PIECE.finditer(text)), len(text)]
+    return [(start, text[start:end]) for start, end in zip(cuts, cuts[1:], strict=False) if end > start]
 
 
 def is_task_list(text: str) -> bool:
@@ -42,11 +54,13 @@ def tool_call(text: str, cwd: str | None) -> ToolCall | None:
     name = header[1]
     result = _last_result(text, header.end())
     failed = result is not None and result[0] == "Error"
-    body = _FENCES.sub("", text[result[1] :]).strip("\n") if result else ""
+    body = text[result[1] :] if result else ""
+    body = _FENCES.sub("", body[-_SCAN:] if name in ("Bash", "Shell") and not failed else body[:_SCAN]).strip("\n")
     command = _COMMAND.search(text, header.end(), header.end() + _SCAN) if name in ("Bash", "Shell") else None
     return ToolCall(
         id="",
         name=name,
+        args=orjson.dumps({"description": header[2][:200]}).decode() if header[2] else "{}",
         result="error" if failed else "ok",
         error=body[:_SCAN] if failed else "",
         outcome=body[-_SCAN:] if command and not failed else "",
@@ -56,11 +70,14 @@ def tool_call(text: str, cwd: str | None) -> ToolCall | None:
 
 
 def _last_result(text: str, start: int) -> tuple[str, int] | None:
-    found = None
-    for match in _RESULT.finditer(text, start):
-        found = (match[1], match.end())
-        if text.startswith("\n\n```", match.end()):
-            break
+    """Whether a result or an error follows, and where its text begins: at the first marker before a fence."""
+    found: tuple[str, int] | None = None
+    for label in ("Result", "Error"):
+        at = text.find(f"\n{label}:\n\n```", start)
+        if at < 0:
+            at = text.find(f"\n{label}:\n", start)
+        if at >= 0 and (found is None or at < found[1]):
+            found = (label, at + len(label) + 3)
     return found
 
 
@@ -102,7 +119,7 @@ _LOG_LINE = re.compile(
     r"\s*(?:at [\w.<>$\[\] ]+ ?\(|at (?:async )?[\w./<>$]+:\d+|File \"[^\"]+\", line \d+|Traceback \(most recent"
     r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\[?\d\d:\d\d:\d\d|\[(?:INFO|WARN|WARNING|ERROR|DEBUG|nodemon|vite|HMR)\]|(?:INFO|WARN|WARNING|ERROR|DEBUG)[: ]"
     r"|npm (?:ERR!|error|warn|WARN|notice)\b|> \S+@\d|> [\w@/.-]+ [\w-]+$|[➜$❯»]\s|\$ |[\w.@-]+[:~][^ ]* ?[$#] |\d+ ?[|│→]|[|│╭╰├└⨯✓✗×▲•] ?\S|\^+\s*$|~+\^*$"
-    r"|(?:GET|POST|PUT|DELETE|PATCH|OPTIONS) /\S* |[\w./\\@-]+[:(]\d+[:,]\d+|[\w@/.-]+:(?:lint|build|dev|test|start):|(?:Error|TypeError|SyntaxError|ReferenceError|\w+Error|\w+Exception): "
+    r"|(?:GET|POST|PUT|DELETE|PATCH|OPTIONS) /\S* |[\w./\\@-]+[:(]\d+[:,]\d+|[\w./\\@-]+\.\w{1,4}:\d+ |[\w@/.-]+:(?:lint|build|dev|test|start):|(?:Error|TypeError|SyntaxError|ReferenceError|\w+Error|\w+Exception): "
     r"|[{}\[\]()<>;,'\"`+*=_-]{1,6}\s*$|-{3,}|={3,}|\d+ (?:errors?|warnings?|passing|failing)\b|(?:import|export|const|let|var|return|def|class|function) .{0,200}[;{(:]\s*$"
     r"|\w+: (?:undefined|null|true|false|\d+|'[^']*'|\"[^\"]*\"|\{.*|\[.*),?$|Caused by:|error(?:\[E\d+\]|\s+TS\d+)?: |error:|warning: |fatal: |✖ )"
 )
@@ -121,12 +138,49 @@ def without_tags(text: str) -> str:
 
 def is_log_line(line: str) -> bool:
     """Whether a line of a message looks like terminal output, a stack trace or code, not like something said."""
-    if len(line) > 600:
-        return True
     if _LOG_LINE.match(line):
         return True
+    line = line[:600]
     letters = sum(char.isalpha() or char == " " for char in line)
     return len(line) > 20 and letters < 0.55 * len(line) and line.isascii()
+
+
+_SAID_LINE = re.compile(r"\s*[\"'“「(]?[A-Za-z\u4e00-\u9fff@`]")
+_CODE_LINE = re.compile(r"[;{}]\s*$|=>|\)\s*\{|^\s*(?:[\w.]+\(.*\)|[\w.]+ = .*|<\/?\w+.*>)\s*;?$|^\s{2,}[\w.]+\(|://\S+:\d+:\d+")
+
+
+def without_logs(text: str) -> tuple[str, list[str]]:
+    """The text with lines of pasted output and code blanked out (offsets stay true), and those lines.
+
+    A line between two pasted ones is pasted too, and so is one that follows a pasted line and is not clearly said.
+    """
+    lines = text.split("\n")
+    if len(lines) == 1:
+        return (text, []) if not is_log_line(text) or len(text) > 600 else (" " * len(text), [text])
+    marks = [bool(line.strip()) and is_log_line(line) for line in lines]
+    if not any(marks):
+        return text, []
+    _spread(lines, marks)
+    kept = [" " * len(line) if mark else line for line, mark in zip(lines, marks, strict=True)]
+    return "\n".join(kept), [line for line, mark in zip(lines, marks, strict=True) if mark]
+
+
+def _spread(lines: list[str], marks: list[bool]) -> None:
+    filled = [index for index, line in enumerate(lines) if line.strip()]
+    for at, index in enumerate(filled):
+        if marks[index]:
+            continue
+        before = at > 0 and marks[filled[at - 1]]
+        after = at + 1 < len(filled) and marks[filled[at + 1]]
+        if (before and after) or ((before or after) and not _is_said(lines[index])):
+            marks[index] = True
+
+
+def _is_said(line: str) -> bool:
+    """Whether a line reads like something a person wrote."""
+    if not _SAID_LINE.match(line) or _CODE_LINE.search(line):
+        return False
+    return not line.isascii() or line.count(" ") >= 3 or line.rstrip().endswith((".", "?", "!", ":"))
 
 
 def typed_command(text: str) -> str:

@@ -35,6 +35,9 @@ class Phrases:
     answered: str
     notification: str
     goal: str
+    continued: str
+    wrote: str
+    context: str
     join: str
     stop: str
     done: str
@@ -69,6 +72,9 @@ ENGLISH = Phrases(
     answered="Asked “{question}”, the user answered “{answer}”.",
     notification="A background task reported back",
     goal="Goal continuation",
+    continued="The session goes on from an earlier conversation",
+    wrote="Wrote {files}.",
+    context="{text} (on: {about})",
     join="; ",
     stop=".",
     done="done: {line}",
@@ -103,6 +109,9 @@ CHINESE = Phrases(
     answered="问“{question}”，用户答“{answer}”。",
     notification="后台任务返回了结果",
     goal="继续执行目标",
+    continued="接着更早的对话继续",
+    wrote="写入了 {files}。",
+    context="{text}（承接：{about}）",
     join="；",
     stop="。",
     done="已完成：{line}",

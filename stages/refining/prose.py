@@ -69,9 +69,9 @@ _SPACE = re.compile(r"\s+")
 _ENDS = re.compile(
     r"[。！？]+[”’」』）)\"]?"
     r"|[.!?]+[\"')\]*_`]{0,3}(?=\s+[\"'(\[*_`]{0,3}[A-Z0-9\u4e00-\u9fff✅❌@/`]|\s*$|[\u4e00-\u9fff])"
-    r"|[.!?]+(?=\s+(?:and|but|so|i|it|the|this|now|then|also|just|when|if|let|we|you|make|please|can|no|dont|don't)\b)"
     r"|\n+"
 )
+_CASUAL_ENDS = re.compile(r"[。！？]+[”’」』）)\"]?|[.!?]+[\"')\]]{0,2}(?=\s|$|[\u4e00-\u9fff])|\n+")
 _ABBREVIATION = re.compile(
     r"(?:\b(?:e\.g|i\.e|vs|etc|cf|approx|no|fig|mr|dr|st)|\b[A-Z]|^\s*\d{1,2}|\.)$", re.IGNORECASE
 )
@@ -225,11 +225,11 @@ def _continues(last: Block, line: str) -> bool:
     )
 
 
-def sentences(block: Block, index: int = 0) -> Iterator[Sentence]:
-    """The sentences of one block, in plain words, with spans; never across blocks."""
+def sentences(block: Block, index: int = 0, *, casual: bool = False) -> Iterator[Sentence]:
+    """The sentences of one block, in plain words, with spans; never across blocks. ``casual``: lower case begins one."""
     text = block.text
     start = 0
-    for end in _ends(text):
+    for end in _ends(text, _CASUAL_ENDS if casual else _ENDS):
         piece = text[start:end]
         stripped = piece.strip()
         if stripped:
@@ -241,8 +241,8 @@ def sentences(block: Block, index: int = 0) -> Iterator[Sentence]:
         start = end
 
 
-def _ends(text: str) -> Iterator[int]:
-    for match in _ENDS.finditer(text):
+def _ends(text: str, pattern: re.Pattern[str]) -> Iterator[int]:
+    for match in pattern.finditer(text):
         if match[0][0] == "." and _ABBREVIATION.search(text, max(0, match.start() - 8), match.start()):
             continue
         yield match.end()

@@ -86,11 +86,13 @@ def read(turn: Turn, cwd: str | None) -> Reading:
 def _part(
     text: str, offset: int, step: int, cwd: str | None, said: list[Said], actions: list[Action]
 ) -> None:
-    if "Tool use: **" in text[:80]:
-        call = pasted.tool_call(text, cwd)
-        if call is not None:
-            actions.append(Action(call, "text", step, (offset, offset + min(len(text), 4_000))))
-            return
-    if not text.strip() or pasted.is_task_list(text):
-        return
-    said.append(Said(text, offset, step))
+    if "Tool use: **" in text:
+        for start, piece in pasted.pieces(text):
+            call = pasted.tool_call(piece, cwd)
+            if call is not None:
+                end = offset + start + min(len(piece), 4_000)
+                actions.append(Action(call, "text", step, (offset + start, end)))
+            elif piece.strip():
+                said.append(Said(piece, offset + start, step))
+    elif text.strip() and not pasted.is_task_list(text):
+        said.append(Said(text, offset, step))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from stages.model import Fact, Turn
 from stages.refining import asking
 from stages.refining.answers import Answer
@@ -12,7 +14,14 @@ from stages.refining.prose import clip
 from stages.refining.reading import Reading
 
 SUMMARY_LENGTH = 280
+VAGUE_LENGTH = 60
+"""Requests up to this length that point at something ("implement this") get what came before beside them."""
 ARROW = " → "
+_VAGUE = re.compile(
+    r"\b(?:this|that|it|these|those|them|the same|again|continue|the (?:plan|approach|change|fix)|begin|start implementing)\b"
+    r"|这个|那个|它|继续|这样|同样|一样|还是|再(?:来|试)",
+    re.IGNORECASE,
+)
 
 
 def summarise(
@@ -30,7 +39,7 @@ def summarise(
     room = SUMMARY_LENGTH - len(head) - len(ARROW) - (len(state) + 2 if state else 0)
     came = _came(say, facts, room, words) if asked.kind != "interrupted" or say.outcome else ""
     if state:
-        came = f"{state}{words.join}{came}" if came else state
+        came = f"{came.rstrip('.。')}{words.join}{state}" if came else state
     if head and came:
         return clip(f"{head}{ARROW}{came}", SUMMARY_LENGTH)
     return clip(
@@ -48,7 +57,9 @@ def _head(asked: Ask, answer: Answer | None, previous: Turn | None, words: Phras
         before = _asked_before(previous, words)
         return f"{asked.text}: {before}" if before else asked.text
     if answer is None:
-        return asked.text
+        vague = len(asked.text) <= VAGUE_LENGTH and asked.kind == "said" and _VAGUE.search(asked.text)
+        before = clip(_asked_before(previous, words), 90) if vague else ""
+        return words.context.format(text=asked.text.rstrip(".。"), about=before) if before else asked.text
     if answer.kind == "option":
         chosen = words.chose.format(number=answer.number, option=answer.text)
         return f"{chosen} ({answer.rest})" if answer.rest else chosen
@@ -81,9 +92,9 @@ def _state(reading: Reading, say: Say, words: Phrases) -> str:
 
 
 def _came(say: Say, facts: tuple[Fact, ...], room: int, words: Phrases) -> str:
-    """The outcome in the agent's words, else in the facts' words."""
+    """The outcome in the agent's words, else (or when it stopped midway) in the facts' words."""
     told = ""
-    for sentence in say.outcome:
+    for sentence in () if say.announced else say.outcome:
         longer = f"{told} {sentence}" if told else sentence
         if told and len(longer) > room:
             break
@@ -91,8 +102,6 @@ def _came(say: Say, facts: tuple[Fact, ...], room: int, words: Phrases) -> str:
         if len(told) >= room * 0.55:
             break
     if not told:
-        texts = [fact.text.rstrip(".。") for fact in facts if fact.source.startswith("tool ")] or [
-            fact.text.rstrip(".。") for fact in facts if fact.source == "text"
-        ]
-        told = words.join.join(texts[:3])
+        by_type = sorted((fact for fact in facts if fact.source != "user"), key=lambda fact: fact.type == "reason")
+        told = words.join.join(fact.text.rstrip(".。") for fact in by_type[:3]) or " ".join(say.outcome[:2])
     return clip(told, max(room, 20))
