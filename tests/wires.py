@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests import wire_records as rec
-from tests.wire_agent import TRIMMED, Bulk, Ids, Wire, bulk
+from tests.wire_agent import Wire
 from tests.wire_calls import (
     Call,
     Say,
@@ -35,6 +35,7 @@ from tests.wire_calls import (
     todo,
     write,
 )
+from tests.wire_ids import TRIMMED, Bulk, Ids, bulk
 from tests.wire_records import dumps
 
 __all__ = [
