@@ -261,8 +261,9 @@ def _edited_head(head: str, changes: Mapping[str, Value], fields: Mapping[str, A
 
 
 def _span(data: CommentedMap, head: str, name: str) -> tuple[int | None, int]:
-    """The lines that a field takes, without comments and blank lines below it; an empty span at the end for a new
-    one; ``(None, 0)`` when fields cannot be told apart by lines.
+    """The lines that a field takes, without comments and blank lines below it; for a new one none, at the end.
+
+    ``(None, 0)`` when fields cannot be told apart by lines.
     """
     starts = sorted(data.lc.key(field)[0] for field in data)
     lines = head.split("\n")
