@@ -125,8 +125,10 @@ def _jamo(before: str, after: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """A stretch of a text around its best matches, on one line. ``weight`` is that of the distinct terms inside
-    it; ``terms`` are their numbers."""
+    """A stretch of a text around its best matches, on one line.
+
+    ``weight`` is that of the distinct terms inside it; ``terms`` are their numbers.
+    """
 
     text: str
     weight: float
@@ -145,7 +147,7 @@ class Matcher:
         self._needles = [(needle, number) for number, term in enumerate(terms) for needle in _needles(term)]
 
     def spans(self, text: str) -> list[Span]:
-        """The matches in order: at most ``MATCHES_LIMIT`` a needle, in the first ``SCAN_LIMIT`` characters."""
+        """The matches in order: at most ``MATCHES_LIMIT`` a needle, in ``SCAN_LIMIT`` characters."""
         text = text[:SCAN_LIMIT]
         folded = tokens.simplify(text).lower()
         if len(folded) != len(text):

@@ -90,6 +90,7 @@ class Scored:
     place: Place
     score: float
     base: float
+    boost: float
     shares: tuple[float, ...]
     parts: tuple[int, ...]
     decision: bool
@@ -346,10 +347,12 @@ class TurnSearch:
         base = own + sum(lent)
         score = base * _factor(scorer, place.content_id, joint)
         decision = place.content_id in decided
-        score = score or 1.0
-        score *= 1 + (DECISION_BONUS if decision else 0.0) + _recency(place, now)
+        boost = (DECISION_BONUS if decision else 0.0) + _recency(place, now)
+        score = (score or 1.0) * (1 + boost)
         parts = scorer.parts(place.content_id)
-        return Scored(place, score, base, vector.shares, parts, decision, 1 - own / base if base else 0.0)
+        return Scored(
+            place, score, base, boost, vector.shares, parts, decision, 1 - own / base if base else 0.0
+        )
 
     # --- rows -----------------------------------------------------------------------------------------------
 
@@ -381,6 +384,30 @@ class TurnSearch:
         return dict(
             self.connection.execute(f"SELECT id, body FROM content WHERE id IN ({marks(turns)})", list(turns))
         )
+
+    def sessions(self, session_ids: Iterable[str]) -> dict[str, str]:
+        """Titles by session."""
+        wanted = list(session_ids)
+        return {
+            row[0]: row[1] or ""
+            for row in self.connection.execute(
+                f"SELECT session_id, title FROM session WHERE session_id IN ({marks(wanted)})", wanted
+            )
+        }
+
+    def wires(self, places: Iterable[Place]) -> dict[Key, str]:
+        """The path of the wire that each place was read from."""
+        paths: dict[tuple[str, str], str] = {}
+        found: dict[Key, str] = {}
+        for place in places:
+            agent = (place.session_id, place.agent_id)
+            if agent not in paths:
+                row = self.connection.execute(
+                    "SELECT path FROM source WHERE session_id=? AND agent_id=?", agent
+                ).fetchone()
+                paths[agent] = row[0] if row else ""
+            found[place.key] = paths[agent]
+        return found
 
     def _decisions(self, turns: Iterable[int]) -> frozenset[int]:
         wanted = list(turns)
