@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -62,7 +63,7 @@ def run(
     if not requests and not refine_everything:
         raise click.UsageError("Give --theme NAME (with --keywords on its first run), --themes FILE, or --all.")
     scope = Scope(workspace, all_workspaces)
-    report = Report()
+    report = Report(skipped=Counter(+scope.inventory.skipped))
     for target in scope.workspaces():
         run_async(_work, scope, target, requests, refine_everything, jobs, dry_run, report)
     _finish(report, as_json, dry_run)
@@ -75,7 +76,7 @@ def run(
 def index(workspace: str | None, all_workspaces: bool, jobs: int | None, as_json: bool) -> None:
     """Fold new bytes of the wires into the store and its search index, and no more."""
     scope = Scope(workspace, all_workspaces)
-    report = Report()
+    report = Report(skipped=Counter(+scope.inventory.skipped))
     for target in scope.workspaces():
         run_async(_work, scope, target, (), False, jobs, False, report)
     _finish(report, as_json, False)
@@ -92,7 +93,7 @@ def rebuild(workspace: str | None, all_workspaces: bool, jobs: int | None, as_js
     set aside, not deleted.
     """
     scope = Scope(workspace, all_workspaces)
-    report = Report()
+    report = Report(skipped=Counter(+scope.inventory.skipped))
     for target in scope.workspaces():
         run_async(_rebuild, scope, target, jobs, report)
     _finish(report, as_json, False)

@@ -70,8 +70,8 @@ SCHEMA_1 = (
         position INTEGER NOT NULL, call_id TEXT NOT NULL,
         PRIMARY KEY(session_id, agent_id, parent_agent, position, call_id)) WITHOUT ROWID""",
     """CREATE TABLE refined(
-        content_id INTEGER PRIMARY KEY, version INTEGER NOT NULL, summary TEXT NOT NULL, facts TEXT NOT NULL,
-        entities TEXT NOT NULL, decision INTEGER NOT NULL, categories TEXT NOT NULL, refined_at INTEGER NOT NULL)""",
+        content_id INTEGER PRIMARY KEY, version INTEGER NOT NULL, decision INTEGER NOT NULL,
+        refined_at INTEGER NOT NULL, body BLOB NOT NULL)""",
     "CREATE TABLE entity(id INTEGER PRIMARY KEY, kind TEXT NOT NULL, value TEXT NOT NULL, UNIQUE(kind, value))",
     """CREATE TABLE mention(
         entity_id INTEGER NOT NULL, content_id INTEGER NOT NULL, written INTEGER NOT NULL DEFAULT 0,

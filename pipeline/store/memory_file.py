@@ -261,7 +261,7 @@ def _edited_head(head: str, changes: Mapping[str, Value], fields: Mapping[str, A
 
 
 def _span(data: CommentedMap, head: str, name: str) -> tuple[int | None, int]:
-    """The lines that a field takes, without comments and blank lines below it; for a new one none, at the end.
+    """The lines that a field takes, without what stands below it (none, at the end, for a new one).
 
     ``(None, 0)`` when fields cannot be told apart by lines.
     """

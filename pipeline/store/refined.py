@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -68,20 +69,8 @@ async def store_refined(database: Database, refined: Sequence[tuple[int, Refined
     }
     rows = [(content_id, record) for content_id, record in refined if content_id in alive]
     await database.executemany(
-        "INSERT OR REPLACE INTO refined VALUES(?,?,?,?,?,?,?,?)",
-        [
-            (
-                content_id,
-                REFINER_VERSION,
-                record.summary,
-                orjson.dumps([[f.type, f.text, f.source, f.span] for f in record.facts]).decode(),
-                _dump_entities(record.entities),
-                int(record.decision),
-                orjson.dumps(record.categories).decode(),
-                now,
-            )
-            for content_id, record in rows
-        ],
+        "INSERT OR REPLACE INTO refined(content_id, version, decision, refined_at, body) VALUES(?,?,?,?,?)",
+        [(i, REFINER_VERSION, int(record.decision), now, pack_refined(record)) for i, record in rows],
     )
     await _store_mentions(database, rows)
 
@@ -104,22 +93,22 @@ async def _store_mentions(database: Database, rows: Sequence[tuple[int, Refined]
 _FIELDS = ("files_read", "files_written", "symbols", "commands", "errors", "tools", "urls", "packages", "issues")
 
 
-def _dump_entities(entities: Entities) -> str:
-    return orjson.dumps({name: getattr(entities, name) for name in _FIELDS if getattr(entities, name)}).decode()
+def pack_refined(record: Refined) -> bytes:
+    """A refined record as compressed JSON (without the decision flag, which is a column)."""
+    entities = {name: getattr(record.entities, name) for name in _FIELDS if getattr(record.entities, name)}
+    facts = [[fact.type, fact.text, fact.source, fact.span] for fact in record.facts]
+    return zlib.compress(orjson.dumps([record.summary, facts, entities, record.categories]))
 
 
-def _load_entities(text: str) -> Entities:
-    return Entities(**{name: tuple(values) for name, values in orjson.loads(text).items()})
-
-
-def load_refined(row: Sequence[Any]) -> Refined:
-    """The record of a row ``summary, facts, entities, decision, categories``."""
+def unpack_refined(body: bytes, decision: bool) -> Refined:
+    """The record that ``pack_refined`` was given."""
+    summary, facts, entities, categories = orjson.loads(zlib.decompress(body))
     return Refined(
-        summary=row[0],
-        facts=tuple(Fact(t, text, source, tuple(span) if span else None) for t, text, source, span in orjson.loads(row[1])),
-        entities=_load_entities(row[2]),
-        decision=bool(row[3]),
-        categories=tuple(orjson.loads(row[4])),
+        summary=summary,
+        facts=tuple(Fact(kind, text, source, tuple(span) if span else None) for kind, text, source, span in facts),
+        entities=Entities(**{name: tuple(values) for name, values in entities.items()}),
+        decision=decision,
+        categories=tuple(categories),
     )
 
 
@@ -133,7 +122,7 @@ async def refined_turns(database: Database, content_ids: Iterable[int] | None = 
         await _fill(database, content_ids)
         where = "WHERE c.id IN (SELECT id FROM chosen)"
     found = await database.rows(
-        f"""SELECT {_PLACE}, r.summary, r.facts, r.entities, r.decision, r.categories, c.body, s.title
+        f"""SELECT {_PLACE}, r.body, r.decision, c.body, s.title
             FROM content c JOIN occurrence o ON o.id=c.shown JOIN refined r ON r.content_id=c.id
             LEFT JOIN session s ON s.session_id=o.session_id {where}
             ORDER BY coalesce(o.started_at, 0), o.session_id, o.agent_id, o.position"""
@@ -142,7 +131,7 @@ async def refined_turns(database: Database, content_ids: Iterable[int] | None = 
     turns = []
     for row in found:
         place = occurrence(row)
-        turn = _refined_turn(place, load_refined(row[21:26]), unpack(row[26], place), row[27] or "")
+        turn = _refined_turn(place, unpack_refined(row[21], bool(row[22])), unpack(row[23], place), row[24] or "")
         for child in lent.get((place.session_id, place.agent_id, place.position), ()):
             turn = _lend(turn, child)
         turns.append(turn)
@@ -173,20 +162,20 @@ class _Loan:
 async def _lent(database: Database) -> dict[tuple[str, str, int], list[_Loan]]:
     """What sub-agents lend, by the calling turn's key."""
     found = await database.rows(
-        """SELECT w.session_id, w.parent_agent, w.position, o.content_id, r.entities
+        """SELECT w.session_id, w.parent_agent, w.position, o.content_id, r.body
            FROM spawn w JOIN occurrence o ON o.session_id=w.session_id AND o.agent_id=w.agent_id AND o.undone=0
            LEFT JOIN refined r ON r.content_id=o.content_id ORDER BY o.position"""
     )
     texts = await bodies(database, list({row[3] for row in found})) if found else {}
     loans: dict[tuple[str, str, int], list[_Loan]] = {}
-    for session, agent, position, content_id, entities in found:
+    for session, agent, position, content_id, refined in found:
         body = texts.get(content_id)
         if body is None:
             continue
         place = Occurrence(0, session, agent, position, 0, content_id, "", None, "", "", False, False, False,
                            None, None, None, None, 0, 0, 0, 0)  # fmt: skip
         answer = final_text(unpack(body, place).live_steps) or ""
-        loan = _Loan(answer[:LENT_CHARS], _load_entities(entities) if entities else None)
+        loan = _Loan(answer[:LENT_CHARS], unpack_refined(refined, False).entities if refined else None)
         loans.setdefault((session, agent, position), []).append(loan)
     return loans
 

@@ -276,7 +276,7 @@ async def fingerprint(database: Database) -> str:
         " FROM occurrence o JOIN content c ON c.id=o.content_id ORDER BY 1, 2, 3",
         "SELECT * FROM spawn ORDER BY 1, 2, 3, 4, 5",
         "SELECT session_id, agent_id, offset, head_hash, tail_hash, complete FROM source ORDER BY 1, 2",
-        "SELECT c.digest, r.version, r.summary, r.facts, r.entities, r.decision, r.categories FROM refined r"
+        "SELECT c.digest, r.version, r.decision, r.body FROM refined r"
         " JOIN content c ON c.id=r.content_id ORDER BY 1",
         "SELECT c.digest, e.kind, e.value, m.written FROM mention m JOIN entity e ON e.id=m.entity_id"
         " JOIN content c ON c.id=m.content_id ORDER BY 1, 2, 3",
