@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 
 from stages import entities
 from stages.model import Fact, FactType, Refined, Turn, final_text
@@ -16,31 +17,39 @@ from stages.refining import actions as acts
 from stages.refining import answers, claims, decisions
 from stages.refining.asking import Ask, ask
 from stages.refining.categories import categories
-from stages.refining.claims import Claim, Say
-from stages.refining.filler import impersonal, is_hedged, strip_lead
+from stages.refining.claims import Claim
+from stages.refining.filler import is_hedged, strip_lead
 from stages.refining.phrases import Phrases, phrases
-from stages.refining.prose import clip
+from stages.refining.prose import clip, is_chinese
 from stages.refining.reading import Reading, read
-from stages.refining.summary import summarise
+from stages.refining.summary import asked_before, summarise
 
 REFINER_VERSION = 1
 """Raised when the same turn would be refined differently: stored rows of another version are made again."""
 
 MAX_FACTS = 8
+SAME_SHARE = 0.7
+"""Two facts of which the shorter shares this much of its words with the other say the same."""
 FACT_LENGTH = 280
 _SHARES: dict[FactType, int] = {"decision": 3, "reason": 2, "error": 2, "changed": 4, "result": 2, "next": 1}
 """How many facts of a type are kept at first; what is left of ``MAX_FACTS`` goes to the others in order."""
 _WORDS = re.compile(r"[\w.]+|[\u4e00-\u9fff]")
+_NAMES_ITS_PLACE = re.compile(r"[\w-]*\.\w{1,10}\b|[`/()]|: ")
+_CONNECTIVE = re.compile(
+    r"(?:so|and|but|then|now|also|given this)\b,? |(?:所以|那么?|但是?|然后)，?", re.IGNORECASE
+)
 _IT_FAILS = re.compile(r"^It (?=(?:still |now )?(?:fails|failed|works|passes|crashes)\b)")
 _PROBLEM = re.compile(
     r"\b(?:doesn't|doesnt|does not|didn't|won't|can't|cannot|is not|isn't|not working|don't see|do not see|fails?|failed"
-    r"|failing|broken|crash\w*|errors?|wrong|stuck|undefined|unable)\b"
+    r"|failing|broken|crash(?:es|ed|ing)?|wrong|stuck|is undefined|unable"
+    r"|(?:getting|get|see|seeing|hit|hits|hitting|throws?|gives?) (?:\w+ ){0,4}errors?)\b"
     r"|报错|失败|不(?:行|对|能|工作|生效|显示)|崩溃|出错|没有?(?:生效|反应|显示)|无法|卡住|丢失",
     re.IGNORECASE,
 )
 _NO_PROBLEM = re.compile(
-    r"(?:make sure|don't|do not|please|fix|add|if|we|you|why|so|update|let|read|there is|ensure|check|show|handle)\b"
-    r"|我们|不要|请|别|如果|检查|确保|处理",
+    r"^(?:make sure|don't|do not|please|fix|add|if|we|you|why|so|update|let|read|there is|ensure|check|show|handle|now|when)\b"
+    r"|\b(?:please|fix|without|let's|make sure|can you|until|because|want|care|matter|important|issue|reverted|mind|need)\b"
+    r"|我们|不要|请|别|如果|检查|确保|处理|修|帮|希望|能不能|避免",
     re.IGNORECASE,
 )
 
@@ -54,9 +63,10 @@ def refine(turn: Turn, previous: Turn | None, *, cwd: str | None) -> Refined:
     say, at = claims.last_say(reading.said)
     made = [*claims.on_the_way(reading.said[: at if at >= 0 else len(reading.said)]), *say.claims]
     touched = entities.extract_reading(reading)
-    facts = _facts(reading, asked, answer, made, words, touched.files_written)
+    before = asked_before(previous, words)
+    facts = _facts(reading, asked, answer, before, made, words, touched.files_written)
     decision = any(fact.type == "decision" for fact in facts)
-    summary = summarise(reading, previous, asked, answer, say, facts, words)
+    summary = summarise(reading, before, asked, answer, say, facts, words)
     about = f"{asked.text} {answer.text}" if answer else asked.text
     return Refined(summary, facts, decision, categories(about, facts, touched, decision), touched)
 
@@ -70,11 +80,12 @@ def _facts(
     reading: Reading,
     asked: Ask,
     answer: answers.Answer | None,
+    before: str,
     made: list[Claim],
     words: Phrases,
     written: tuple[str, ...],
 ) -> tuple[Fact, ...]:
-    by_user = list(_from_user(asked, answer, words))
+    by_user = list(_from_user(asked, answer, before, words))
     by_tools = acts.facts(reading.actions, words)
     carried_out = bool(written) or any(action.call.command for action in reading.actions)
     by_text = list(_from_text(made, by_tools, carried_out, written, reading))
@@ -83,7 +94,7 @@ def _facts(
     return _choose([*by_user, *reasons, *by_tools, *rest])
 
 
-def _from_user(asked: Ask, answer: answers.Answer | None, words: Phrases) -> Iterable[Fact]:
+def _from_user(asked: Ask, answer: answers.Answer | None, before: str, words: Phrases) -> Iterable[Fact]:
     span = (asked.sentences[0].start, asked.sentences[-1].end) if asked.sentences else None
     if answer is not None and answer.choice:
         template = words.chose if answer.kind == "option" else words.agreed
@@ -91,11 +102,14 @@ def _from_user(asked: Ask, answer: answers.Answer | None, words: Phrases) -> Ite
         yield Fact("decision", clip(text, FACT_LENGTH), "user", span)
     problem = False
     for sentence in asked.sentences[:24]:
-        text = strip_lead(sentence.text)
-        if decisions.by_user(text) and claims.is_self_contained(text):
-            yield Fact("decision", clip(text, FACT_LENGTH), "user", (sentence.start, sentence.end))
+        text = _CONNECTIVE.sub("", strip_lead(sentence.text))
+        if decisions.by_user(text):
+            if not claims.is_self_contained(text):
+                text = words.context.format(text=text.rstrip(".。!！"), about=before) if before else ""
+            if text:
+                yield Fact("decision", text, "user", (sentence.start, sentence.end))
         elif not problem and len(text) < 240 and _PROBLEM.search(text) and not text.endswith(("?", "？")):
-            if claims.is_self_contained(text) and not _NO_PROBLEM.match(text):
+            if claims.is_self_contained(text) and not _NO_PROBLEM.search(text):
                 problem = True
                 yield Fact("error", text, "user", (sentence.start, sentence.end))
     if asked.pasted:
@@ -121,11 +135,11 @@ def _from_text(
         if kind is None or not text:
             continue
         first_result = False
-        if kind not in ("next", "reason") and is_hedged(text) or (kind == "reason" and is_hedged(text)):
+        if kind not in ("next", "decision") and is_hedged(text):
             continue
         if not claim.final and kind not in ("reason", "decision"):
             continue
-        yield Fact(kind, clip(text, FACT_LENGTH), "text", (claim.start, claim.end))
+        yield Fact(kind, text, "text", (claim.start, claim.end))
 
 
 def _completed(claim: Claim, written: tuple[str, ...], reading: Reading) -> str:
@@ -148,16 +162,28 @@ def _completed(claim: Claim, written: tuple[str, ...], reading: Reading) -> str:
     return ""
 
 
+def _needs_file(claim: Claim, text: str, written: tuple[str, ...], reading: Reading) -> bool:
+    """Whether an item about a change is only understood with the one file that the turn wrote."""
+    return (
+        claim.item
+        and claim.kind == "changed"
+        and len(written) == 1
+        and len(text) < 200
+        and _NAMES_ITS_PLACE.search(text) is None
+        and not any(action.call.command for action in reading.actions)
+    )
+
+
 def _choose(facts: list[Fact]) -> tuple[Fact, ...]:
     """At most ``MAX_FACTS`` different ones: a fair share of each type, in the order given."""
     distinct: list[Fact] = []
-    bags: list[set[str]] = []
+    seen: list[tuple[FactType, set[str]]] = []
     for fact in facts:
         bag = set(_WORDS.findall(fact.text.lower()))
-        if not bag or any(len(bag & other) >= 0.7 * min(len(bag), len(other)) for other in bags):
+        if not bag or any(_same_kind(fact.type, kind) and _overlap(bag, other) for kind, other in seen):
             continue
-        distinct.append(fact)
-        bags.append(bag)
+        distinct.append(replace(fact, text=_ended(clip(fact.text, FACT_LENGTH - 1))))
+        seen.append((fact.type, bag))
     shares = dict(_SHARES)
     kept: list[int] = []
     for index, fact in enumerate(distinct):
@@ -172,4 +198,21 @@ def _choose(facts: list[Fact]) -> tuple[Fact, ...]:
     return tuple(distinct[index] for index in kept)
 
 
-__all__ = ["FACT_LENGTH", "MAX_FACTS", "REFINER_VERSION", "Say", "impersonal", "refine"]
+def _same_kind(left: FactType, right: FactType) -> bool:
+    """Whether facts of these types can say the same: what changed and what came of it often do."""
+    return left == right or {left, right} <= {"changed", "result"}
+
+
+def _overlap(left: set[str], right: set[str]) -> bool:
+    return len(left & right) >= SAME_SHARE * min(len(left), len(right))
+
+
+def _ended(text: str) -> str:
+    """With a full stop, as sentences have."""
+    if text[-1] in ".!?…。！？;:；：":
+        return text
+    return (
+        f"{text}。"
+        if "\u3400" <= text[-1] <= "\u9fff" or text[-1] in "”）" and not text.isascii() and is_chinese(text)
+        else f"{text}."
+    )

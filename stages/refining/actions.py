@@ -28,6 +28,7 @@ DEFINITION = re.compile(
     re.MULTILINE,
 )
 _MD_TITLE = re.compile(r"^#\s+(.{2,100})$", re.MULTILINE)
+_COMMIT = re.compile(r"^\[[^\]\s]{1,100}(?: \(root-commit\))? ([0-9a-f]{7,40})\] (.{1,160})$", re.MULTILINE)
 _TESTS = re.compile(
     r"=*\s*((?:\d+ (?:failed|passed|skipped|errors?|warnings?|deselected|xfailed)(?:, )?)+)(?: in [\d.]+s?)?|^\s*Tests:?\s+((?:\d+ (?:failed|passed|skipped|todo)[,| ]*)*\d+ (?:passed|total|failed)\b[^\n]{0,30})"
     r"|test result: (?:ok|FAILED)\. (\d+ passed; \d+ failed)|^(Ran \d+ tests? in [\d.]+s)|^\s*(\d+ passing\b(?: \([^)\n]{1,12}\))?(?:\s+\d+ failing)?)|^(# pass \d+)|^(OK \(\d+ tests?[^)\n]{0,40}\))",
@@ -170,6 +171,8 @@ def _span(source: str, line: str, action: Action) -> tuple[int, int] | None:
 def _success(action: Action, words: Phrases, failed: set[str], last: bool) -> Iterator[Fact]:
     call = action.call
     name = what(action)
+    if commit := _COMMIT.search(call.outcome):
+        yield _fact("result", words.committed.format(hash=commit[1], line=commit[2].strip()), action, commit.span())
     tests = None
     for match in _TESTS.finditer(call.outcome[-2_000:]):
         tests = match
@@ -293,8 +296,8 @@ def defined(text: str) -> Iterator[str]:
     seen = set()
     for match in DEFINITION.finditer(text):
         name = match["fname"] or match["cname"] or match["vname"] or match["constant"]
-        if match["vname"] and not match["arrow"] and match[0][:1] in " \t":
-            continue  # a local variable
+        if match["vname"] and not match["arrow"] and not (match["vname"].isupper() or "export" in match[0]):
+            continue  # a variable, of no interest outside
         name = f"{name}()" if match["fname"] or (match["arrow"] and "=>" in match["arrow"]) else name
         if name not in seen:
             seen.add(name)

@@ -50,12 +50,14 @@ _OPTION_HEAD = re.compile(
 )
 _RECOMMENDED = re.compile(r"\((?:recommended|most common|simplest)[^)]*\)|（推荐[^）]*）", re.IGNORECASE)
 _QUESTION = re.compile(r"[?？][\"'”*_`)]*\s*$")
-_PROPOSES = re.compile(
-    r"^(?:would you like|do you want|should i|shall i|want me to|can i|may i|ready (?:for me )?to|is (?:that|this) ok|does (?:that|this) (?:sound|look|work)|how about|what if|要不要|是否|需要我|可以吗|要我|你(?:想|希望|要|看|觉得))|(?:吗|如何|怎么样|好不好|行不行|可以)[？?]",
+_ASKING = re.compile(
+    r"^(?:so,? )?(?:would you like(?: me)? to|do you want(?: me)? to|should i|shall i|shall we|should we|want me to|can i|may i)\s+|^(?:那)?(?:我)?(?:要不要|是否|需要我|要我|可以|我可以)(?:现在|先|就)?",
     re.IGNORECASE,
 )
+_ASKING_END = re.compile(r"(?:好吗|可以吗|行吗|对吗|怎么样|好不好|吗|吧)?\s*[?？][\"'”*_`)]*\s*$|,? (?:is that ok(?:ay)?|right|ok(?:ay)?)\?$", re.IGNORECASE)
+_ADVISES = re.compile(r"建议|推荐|\b(?:i(?:'d| would)? (?:recommend|suggest)|recommendation|my advice)\b", re.IGNORECASE)
 _HAS_CHOICE = re.compile(
-    r"\b(?:instead|rather|switch|replace|use|approach|option|plan|go with|move to|migrate|drop|keep|adopt|recommend|design|strategy)\b|方案|改用|换成|采用|代替|迁移|保留|弃用|不再|计划|思路|用",
+    r"\b(?:instead|rather|switch|replace|use|approach|option|plan|go with|move to|migrate|drop|keep|adopt|recommend|suggest|design|strategy)\b|建议|推荐|先不|方案|改用|换成|采用|代替|迁移|保留|弃用|不再|计划|思路|用",
     re.IGNORECASE,
 )
 
@@ -103,7 +105,7 @@ def _agreement(message: str, answered: str | None) -> Answer | None:
     if _NEGATIVE.fullmatch(message):
         return Answer("no", question(answered or ""))
     if _AFFIRMATIVE.fullmatch(message):
-        asked = question(answered or "")
+        asked = proposal(answered or "")
         kind = (
             "continue"
             if re.match(
@@ -215,6 +217,17 @@ def question(text: str) -> str:
     return clip(last, OPTION_LENGTH)
 
 
-def offers(question_text: str) -> bool:
-    """Whether a question proposes something that "yes" would set in motion."""
-    return _PROPOSES.search(question_text) is not None
+def proposal(text: str) -> str:
+    """What a "yes" to this text agrees to: its closing question without the asking, else what it recommends."""
+    asked = question(text)
+    if asked:
+        return _ASKING.sub("", _ASKING_END.sub("", asked)).strip(" ?？") or asked
+    offset, part = windows(text)[-1]
+    advice = [
+        sentence.text
+        for block in blocks(part[-2_500:], offset)[-6:]
+        if block.kind in ("para", "item")
+        for sentence in sentences(block)
+        if _ADVISES.search(sentence.text)
+    ]
+    return clip(advice[-1].rstrip("。."), OPTION_LENGTH) if advice else ""

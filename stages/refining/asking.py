@@ -9,7 +9,7 @@ from stages.model import Turn
 from stages.refining import failures, pasted
 from stages.refining.filler import strip_lead
 from stages.refining.phrases import Phrases
-from stages.refining.prose import Sentence, blocks, clip, plain, sentences, windows
+from stages.refining.prose import Sentence, blocks, clip, joined, plain, sentences, windows
 
 ASK_LENGTH = 150
 MAX_SENTENCES = 40
@@ -36,6 +36,7 @@ _NOTICE = re.compile(
     re.MULTILINE,
 )
 _FENCED = re.compile(r"^```[^\n]*\n(.{0,4000}?)^```", re.MULTILINE | re.DOTALL)
+_CLAUSE = re.compile(r"(?:because|but|so|since|that|which|因为|所以|但)\b", re.IGNORECASE)
 _CONTINUED = "This session is being continued from a previous conversation"
 _MENTION = re.compile(r"(?<![\w@])@(?=[\w./-]+[/.])")
 
@@ -71,8 +72,6 @@ def ask(turn: Turn, asked: str, words: Phrases) -> Ask:
             if source and line
             else words.pasted.format(line=line or source)
         )
-    elif line and len(text) < ASK_LENGTH - 40 and not command:
-        text = clip(text, ASK_LENGTH)
     return Ask(clip(text, ASK_LENGTH), tuple(said), line, command, "said" if text else "empty")
 
 
@@ -87,9 +86,7 @@ def _special(turn: Turn, opening: str, words: Phrases) -> Ask | None:
     if stripped.startswith("<bash-stdout>"):
         match = _BASH_OUT.match(stripped)
         output = plain(" ".join(group for group in match.groups() if group)) if match else ""
-        return Ask(
-            words.output_of.format(what="shell", line=clip(output, 100)) if output else "", kind="shell"
-        )
+        return Ask(words.output_of.format(what="shell", line=clip(output, 100) or "—"), kind="shell")
     if stripped.startswith("/") and " " not in stripped and "\n" not in stripped and len(stripped) < 40:
         return Ask(stripped, kind="said")
     if match := _COMMAND_NAME.search(stripped[:400]):
@@ -131,7 +128,7 @@ def _pasted(logs: list[str], asked: str) -> tuple[str, str]:
     text = "\n".join(logs[-120:])
     command = pasted.typed_command(asked)
     named = failures.codes(text) or failures.exceptions(text)
-    line = failures.decisive(text) if named or failures.exit_code(text) or _failing(text) else ""
+    line = failures.decisive(text, strict=True) if named or failures.exit_code(text) or _failing(text) else ""
     return line, clip(command, 60)
 
 
@@ -151,17 +148,19 @@ def _short(said: list[Sentence]) -> str:
     texts = [(_MENTION.sub("", strip_lead(sentence.text))) for sentence in said]
     texts = [text for text in texts if text and not _ACK.fullmatch(text)]
     if not texts:
-        return ""
-    whole = " ".join(texts[:6])
+        return joined([sentence.text for sentence in said[:3]])
+    whole = joined(texts[:6])
     if len(texts) <= 6 and len(whole) <= ASK_LENGTH:
         return whole
-    requests = [index for index, text in enumerate(texts[:24]) if _REQUEST.search(text)]
+    requests = [
+        index for index, text in enumerate(texts[:24]) if _REQUEST.search(text) and not _CLAUSE.match(text)
+    ]
     first = requests[0] if requests else 0
     chosen = texts[first]
     for text in texts[first + 1 : first + 4]:
         if len(chosen) + len(text) + 1 > ASK_LENGTH:
             break
-        chosen = f"{chosen} {text}"
+        chosen = joined([chosen, text])
     if first > 0 and len(chosen) + len(texts[first - 1]) + 1 <= ASK_LENGTH:
-        chosen = f"{texts[first - 1]} {chosen}"
+        chosen = joined([texts[first - 1], chosen])
     return chosen

@@ -42,7 +42,7 @@ _SAYS = re.compile(
     re.IGNORECASE,
 )
 _NOISE = re.compile(
-    r"^(?:\s*$|Command failed with exit code|npm (?:ERR!|error) (?:A complete log|path|workspace|location|command|code|Lifecycle|errno)|\s+at |\s*File \"|Traceback|\s*\^|Process exited"
+    r"^(?:\s*$|\s*[➜$❯»] |Command failed with exit code|npm (?:ERR!|error) (?:A complete log|path|workspace|location|command|code|Lifecycle|errno)|\s+at |\s*File \"|Traceback|\s*\^|Process exited"
     r"|npm (?:warn|notice)|> |\s*~+\^?|\[?\d+/\d+\]|(?:Exit|exit) code|node:internal|Node\.js v|\s*$|<[a-z_]+>$|error Command failed|Error:\s*$|ELIFECYCLE)"
 )
 _REJECTED = re.compile(
@@ -68,8 +68,11 @@ def exit_code(text: str) -> int | None:
     return next((code for code in reversed(codes) if code), None)
 
 
-def decisive(text: str) -> str:
-    """The one line of a failure's output that says what was wrong, tidied; ``""`` if it says nothing but a code."""
+def decisive(text: str, *, strict: bool = False) -> str:
+    """The one line of a failure's output that says what was wrong, tidied; ``""`` if it says nothing but a code.
+
+    ``strict``: only a line that says so itself (of output that may not be a failure), never just the first one.
+    """
     text = _ANSI.sub("", text[-_MAX_TEXT:])
     coded = re.search(
         r"^.{0,200}\berror (?:TS\d{3,5}): .{1,300}$|^.{0,40}error\[E\d{4}\]: .{1,300}$", text, re.MULTILINE
@@ -89,7 +92,7 @@ def decisive(text: str) -> str:
         return _tidy(test[0])
     lines = [line for line in text.split("\n")[:MAX_LINES] if not _NOISE.match(line)]
     said = next((line for line in lines if _SAYS.search(line)), "")
-    return _tidy(said or (lines[0] if lines else ""))
+    return _tidy(said or (lines[0] if lines and not strict else ""))
 
 
 def _named(match: re.Match[str]) -> str:
@@ -116,7 +119,7 @@ def names(text: str) -> list[str]:
         status = _HTTP.search(text)
         if status:
             found.append("HTTP " + next(group for group in status.groups() if group))
-        if line and not (status and len(line) < 4):
+        elif line:
             found.append(line)
     if not found:
         code = exit_code(text)

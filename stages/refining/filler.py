@@ -56,11 +56,11 @@ _LEADING_AGENT = re.compile(
 )
 _LEADING_SUCCESS = re.compile(r"(?:successfully|all set[:,]?|finally,) ", re.IGNORECASE)
 _LEADING_ZH = re.compile(
-    r"(?:我(?:们)?(?=已|把|将|在|对|给|重|新|修|改|加|增|删|用|采|发|确认)|现在，?(?=已))"
+    r"(?:那就|那么，?|我(?:们)?(?=已|把|将|在|对|给|重|新|修|改|加|增|删|用|采|发|确认)|现在，?(?=已))"
 )
 _HEDGES = re.compile(
     r"\b(?:might|may(?!\s+\d)|maybe|perhaps|possibly|probably|likely|could be|i think|i believe|i suspect|seems?|appears?"
-    r"|not sure|should (?:probably|be able)|let's see|assuming)\b|可能|也许|大概|或许|估计|似乎|好像|应该是|我猜|我怀疑|不确定",
+    r"|not sure|should (?:probably|be able|help)|let's see|assuming|identify (?:if|where|whether|why)|if the (?:issue|problem|cause))\b|可能|也许|大概|或许|估计|似乎|好像|应该是|我猜|我怀疑|不确定",
     re.IGNORECASE,
 )
 

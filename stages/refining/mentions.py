@@ -42,12 +42,20 @@ _REPO_ISSUE = re.compile(
     r"https?://(?:www\.)?(?:github|gitlab|gitee)\.com/([\w.-]{1,60}/[\w.-]{1,80})/(?:-/)?(?:issues|pull|pulls|merge_requests)/(\d{1,6})\b"
 )
 _HASH = re.compile(r"#(\d{1,6})(?![\w-]|\.\w)")
-_BEFORE_HASH = re.compile(r"(?:(?<![\w/.-])([A-Za-z0-9][\w.-]{0,60}/[\w.-]{1,60})|(?:^|[\s(,;:]|PR |PR|issue)|[\u3000-\u9fff])$", re.IGNORECASE)
-_NO_ISSUE = re.compile(r"(?:image|step|option|item|point|line|test|case|priority|phase|section|figure|fig|table|task|rule|approach|version|chapter|color|colour|background|fill|\[) ?$|[:=] ?[\"']?$", re.IGNORECASE)
+_BEFORE_HASH = re.compile(
+    r"(?:(?<![\w/.-])([A-Za-z0-9][\w.-]{0,60}/[\w.-]{1,60})|(?:^|[\s(,;:]|PR |PR|issue)|[\u3000-\u9fff])$",
+    re.IGNORECASE,
+)
+_NO_ISSUE = re.compile(
+    r"(?:image|step|option|item|point|line|test|case|priority|phase|section|figure|fig|table|task|rule|approach|version|chapter|color|colour|background|fill|\[) ?$|[:=] ?[\"']?$",
+    re.IGNORECASE,
+)
 _NUMBERED = re.compile(
     r"\bGH-(\d{1,6})\b|\b(?:PR|MR|pull request|[Ii]ssue)s?(?: number| no\.?)? ?!?(\d{1,6})\b(?!\s*(?:issues|bugs|prs|errors|%|x\b|times|files|\.\d))|(?:议题|问题单|工单|合并请求)\s*(\d{1,6})"
 )
-_ISSUE_WORD = re.compile(r"\b(?:PR|MR|[Ii]ssue|[Bb]ug|[Pp]ull request)s? ?!?\d|/(?:issues|pulls?|merge_requests)/\d|(?:议题|问题单|工单|合并请求)")
+_ISSUE_WORD = re.compile(
+    r"\b(?:PR|MR|[Ii]ssue|[Bb]ug|[Pp]ull request)s? ?!?\d|/(?:issues|pulls?|merge_requests)/\d|(?:议题|问题单|工单|合并请求)"
+)
 _GH = re.compile(
     r"\bgh (?:pr|issue) (?:view|checkout|merge|comment|close|diff|edit|review|reopen|ready|checks|develop)\s+(?:--?[\w-]+[= ]?\S*\s+){0,3}(\d{1,6})\b"
 )

@@ -55,7 +55,9 @@ def tool_call(text: str, cwd: str | None) -> ToolCall | None:
     result = _last_result(text, header.end())
     failed = result is not None and result[0] == "Error"
     body = text[result[1] :] if result else ""
-    body = _FENCES.sub("", body[-_SCAN:] if name in ("Bash", "Shell") and not failed else body[:_SCAN]).strip("\n")
+    body = _FENCES.sub("", body[-_SCAN:] if name in ("Bash", "Shell") and not failed else body[:_SCAN]).strip(
+        "\n"
+    )
     command = _COMMAND.search(text, header.end(), header.end() + _SCAN) if name in ("Bash", "Shell") else None
     return ToolCall(
         id="",
@@ -146,7 +148,9 @@ def is_log_line(line: str) -> bool:
 
 
 _SAID_LINE = re.compile(r"\s*[\"'“「(]?[A-Za-z\u4e00-\u9fff@`]")
-_CODE_LINE = re.compile(r"[;{}]\s*$|=>|\)\s*\{|^\s*(?:[\w.]+\(.*\)|[\w.]+ = .*|<\/?\w+.*>)\s*;?$|^\s{2,}[\w.]+\(|://\S+:\d+:\d+")
+_CODE_LINE = re.compile(
+    r"[;{}]\s*$|=>|\)\s*\{|^\s*(?:[\w.]+\(.*\)|[\w.]+ = .*|<\/?\w+.*>)\s*;?$|^\s{2,}[\w.]+\(|://\S+:\d+:\d+"
+)
 
 
 def without_logs(text: str) -> tuple[str, list[str]]:

@@ -37,6 +37,7 @@ class Phrases:
     goal: str
     continued: str
     wrote: str
+    committed: str
     context: str
     join: str
     stop: str
@@ -64,7 +65,7 @@ ENGLISH = Phrases(
     pasted="Pasted output: {line}",
     output_of="Output of {what}: {line}",
     chose="The user chose {number}: {option}",
-    agreed="Agreed to: {question}",
+    agreed="Agreed: {question}",
     asked="Asked: {question}",
     rejected="The user rejected {what}.",
     plan_approved="The user approved the plan{what}.",
@@ -74,6 +75,7 @@ ENGLISH = Phrases(
     goal="Goal continuation",
     continued="The session goes on from an earlier conversation",
     wrote="Wrote {files}.",
+    committed="Committed {hash}: {line}.",
     context="{text} (on: {about})",
     join="; ",
     stop=".",
@@ -111,6 +113,7 @@ CHINESE = Phrases(
     goal="继续执行目标",
     continued="接着更早的对话继续",
     wrote="写入了 {files}。",
+    committed="提交 {hash}：{line}。",
     context="{text}（承接：{about}）",
     join="；",
     stop="。",

@@ -249,6 +249,14 @@ def _ends(text: str, pattern: re.Pattern[str]) -> Iterator[int]:
     yield len(text)
 
 
+def joined(texts: list[str]) -> str:
+    """Sentences one after the other: a space between them, except behind Chinese punctuation."""
+    out = ""
+    for text in texts:
+        out = f"{out}{text}" if not out or out[-1] in "。！？；：，" else f"{out} {text}"
+    return out
+
+
 def clip(text: str, limit: int) -> str:
     """At most ``limit`` characters, cut at a word or clause with an ellipsis."""
     if len(text) <= limit:

@@ -10,7 +10,7 @@ from stages.refining.answers import Answer
 from stages.refining.asking import Ask
 from stages.refining.claims import Say
 from stages.refining.phrases import Phrases
-from stages.refining.prose import clip
+from stages.refining.prose import clip, joined
 from stages.refining.reading import Reading
 
 SUMMARY_LENGTH = 280
@@ -18,15 +18,16 @@ VAGUE_LENGTH = 60
 """Requests up to this length that point at something ("implement this") get what came before beside them."""
 ARROW = " → "
 _VAGUE = re.compile(
-    r"\b(?:this|that|it|these|those|them|the same|again|continue|the (?:plan|approach|change|fix)|begin|start implementing)\b"
-    r"|这个|那个|它|继续|这样|同样|一样|还是|再(?:来|试)",
+    r"(?:^| )(?:this|that|it|these|those|them|the (?:plan|approach|change|fix|same)|again|continue)"
+    r"(?=$|[.,!?]| (?:in|to|with|from|and|please|now|too|as well|on|for|again|implementation|plan|approach|clearer|one|instead)\b)"
+    r"|^(?:start|begin|keep|go on|proceed)\b(?! (?:the|a|an|with)\b)|这个|那个|它|继续|这样|同样|一样|再(?:来|试)|^还是",
     re.IGNORECASE,
 )
 
 
 def summarise(
     reading: Reading,
-    previous: Turn | None,
+    before: str,
     asked: Ask,
     answer: Answer | None,
     say: Say,
@@ -34,7 +35,7 @@ def summarise(
     words: Phrases,
 ) -> str:
     """At most ``SUMMARY_LENGTH`` characters, in the conversation's language; never empty."""
-    head = clip(_head(asked, answer, previous, words), SUMMARY_LENGTH // 2 + 10)
+    head = clip(_head(asked, answer, before, words), SUMMARY_LENGTH // 2 + 10)
     state = _state(reading, say, words)
     room = SUMMARY_LENGTH - len(head) - len(ARROW) - (len(state) + 2 if state else 0)
     came = _came(say, facts, room, words) if asked.kind != "interrupted" or say.outcome else ""
@@ -52,22 +53,25 @@ def summarise(
     )
 
 
-def _head(asked: Ask, answer: Answer | None, previous: Turn | None, words: Phrases) -> str:
+def _head(asked: Ask, answer: Answer | None, before: str, words: Phrases) -> str:
     if asked.kind == "interrupted":
-        before = _asked_before(previous, words)
         return f"{asked.text}: {before}" if before else asked.text
     if answer is None:
         vague = len(asked.text) <= VAGUE_LENGTH and asked.kind == "said" and _VAGUE.search(asked.text)
-        before = clip(_asked_before(previous, words), 90) if vague else ""
-        return words.context.format(text=asked.text.rstrip(".。"), about=before) if before else asked.text
+        if not vague or not before:
+            return asked.text
+        return words.context.format(text=asked.text.rstrip(".。"), about=clip(before, 90))
     if answer.kind == "option":
         chosen = words.chose.format(number=answer.number, option=answer.text)
         return f"{chosen} ({answer.rest})" if answer.rest else chosen
-    context = answer.text or _asked_before(previous, words)
-    return f"{asked.text.rstrip('.。!！')} ({context})" if context else asked.text
+    if answer.kind == "yes" and answer.text:
+        return words.agreed.format(question=answer.text)
+    context = answer.text or before
+    return words.context.format(text=asked.text.rstrip(".。!！"), about=clip(context, 110)) if context else asked.text
 
 
-def _asked_before(previous: Turn | None, words: Phrases) -> str:
+def asked_before(previous: Turn | None, words: Phrases) -> str:
+    """What the turn before asked, short; ``""`` if it was no request of a person."""
     if previous is None or previous.user_text is None:
         return ""
     before = asking.ask(previous, previous.user_text[:4_000], words)
@@ -95,13 +99,15 @@ def _came(say: Say, facts: tuple[Fact, ...], room: int, words: Phrases) -> str:
     """The outcome in the agent's words, else (or when it stopped midway) in the facts' words."""
     told = ""
     for sentence in () if say.announced else say.outcome:
-        longer = f"{told} {sentence}" if told else sentence
+        longer = joined([told, sentence]) if told else sentence
         if told and len(longer) > room:
             break
         told = longer
         if len(told) >= room * 0.55:
             break
     if not told:
-        by_type = sorted((fact for fact in facts if fact.source != "user"), key=lambda fact: fact.type == "reason")
-        told = words.join.join(fact.text.rstrip(".。") for fact in by_type[:3]) or " ".join(say.outcome[:2])
+        by_type = sorted(
+            (fact for fact in facts if fact.source != "user"), key=lambda fact: fact.type == "reason"
+        )
+        told = words.join.join(fact.text.rstrip(".。") for fact in by_type[:3]) or joined(list(say.outcome[:2]))
     return clip(told, max(room, 20))
