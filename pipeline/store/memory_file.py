@@ -8,18 +8,13 @@ order, comments and line ends stay. What is printed can also be read by the serv
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import yaml  # type: ignore[import-untyped]
 from frontmatter.default_handlers import YAMLHandler
-from ruamel.yaml import YAML
-from ruamel.yaml.comments import CommentedMap
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
-from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
 Scalars: TypeAlias = Mapping[str, str | int]
 Value: TypeAlias = "str | Sequence[str] | Scalars | None"
@@ -32,7 +27,6 @@ _TAG_SEPARATORS = re.compile(r"[,，、;；\n]")
 _LINE = re.compile(r"^([^\s:#][^:]*):[ \t]*(.*)$")
 _ITEM = re.compile(r"^[ \t]*-[ \t]+(.*)$")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-_ANCHOR = re.compile(r"(?:^|[\s:,\[-])[&*]\w", re.MULTILINE)
 _LINE_BREAKS = re.compile(r"[\r\n\x85\u2028\u2029]+")
 
 # PyYAML's own parser where libyaml is missing: slower, the same result.
@@ -91,7 +85,7 @@ class MemoryFile:
     @property
     def tags(self) -> tuple[str, ...]:
         """The tags, from a list of any style or one string with separators, without ``#`` and repeats."""
-        return clean_tags(_listed(self.fields.get("tags")))
+        return clean_tags(listed(self.fields.get("tags")))
 
     @property
     def source(self) -> dict[str, str]:
@@ -117,8 +111,8 @@ def parse(text: str) -> MemoryFile:
     head, rest = split
     try:
         fields = Handler().load(head)
-    except yaml.YAMLError as error:
-        return MemoryFile(head, rest, _guess(head), newline, bom, _problem(error))
+    except (yaml.YAMLError, RecursionError) as error:
+        return MemoryFile(head, rest, _guess(head), newline, bom, problem_of(error))
     if fields is None:
         fields = {}
     if not isinstance(fields, dict):  # a paragraph between two rules
@@ -135,11 +129,11 @@ def edited(file: MemoryFile, changes: Mapping[str, Value], body: str | None = No
     """
     if file.problem is not None:
         raise ValueError(f"line {file.problem.line}: {file.problem.message}")
-    try:
-        head = _edited_head(file.head or "", changes, file.fields)
-    except YAMLError as error:
-        problem = _problem(error)
-        raise ValueError(f"line {problem.line}: {problem.message}") from error
+    from pipeline.store import (
+        frontmatter_edit,  # writers alone pay for it: it takes as long to import as the rest
+    )
+
+    head = frontmatter_edit.edited_head(file.head or "", changes, file.fields)
     rest = file.rest if body is None else "\n" + _printable_body(body) + "\n"
     if file.head is None and body is None:
         rest = "\n" + rest.lstrip("\n")
@@ -174,24 +168,6 @@ class Handler(YAMLHandler):
     def load(self, fm: str, **kwargs: object) -> Any:
         """The frontmatter with every scalar as text. Raises yaml.YAMLError."""
         return yaml.load(fm, Loader=_Loader)
-
-    def round_trip(self, fm: str) -> CommentedMap:
-        """The frontmatter with everything needed to print it again. Raises ruamel's YAMLError."""
-        data = _yaml().load(fm)
-        if isinstance(data, CommentedMap):
-            return data
-        fresh = CommentedMap()
-        if fm.strip():  # comments alone
-            fresh.yaml_set_start_comment("\n".join(line.lstrip("# ") for line in fm.strip().split("\n")))
-        return fresh
-
-    def export(self, metadata: Mapping[str, object], **kwargs: object) -> str:
-        """The frontmatter as text, ended by a line end (empty when there is nothing)."""
-        if not metadata:
-            return ""
-        stream = io.StringIO()
-        _yaml().dump(metadata, stream)
-        return stream.getvalue()
 
 
 def scalar(value: object) -> str:
@@ -228,88 +204,8 @@ def _split(text: str) -> tuple[str, str] | None:
     return None if end is None else (text[start.end() : end.start()], text[end.end() :])
 
 
-def _yaml() -> YAML:
-    # One per use: a YAML object keeps state between calls and is not safe across threads.
-    printer = YAML(typ="rt")
-    printer.preserve_quotes = True
-    printer.width = 1 << 20  # the other server reads line by line: never fold
-    printer.indent(mapping=2, sequence=4, offset=2)
-    printer.allow_unicode = True
-    return printer
-
-
-def _edited_head(head: str, changes: Mapping[str, Value], fields: Mapping[str, Any]) -> str:
-    """The YAML with the changed fields printed anew and every other line as it was. Raises YAMLError."""
-    data = Handler().round_trip(head)
-    if not changes:
-        return head
-    for name, value in changes.items():
-        start, end = _span(data, head, name)
-        if start is None:  # not a field a line, or anchors: print everything anew
-            break
-        lines = head.split("\n")
-        part = Handler().round_trip("\n".join(lines[start:end]))
-        _set(part, name, value, fields.get(name))
-        printed = Handler().export(part).removesuffix("\n").split("\n") if part else []
-        head = "\n".join([*lines[:start], *printed, *lines[end:]])
-        data = Handler().round_trip(head)
-    else:
-        return head
-    for name, value in changes.items():
-        _set(data, name, value, fields.get(name))
-    return Handler().export(data)
-
-
-def _span(data: CommentedMap, head: str, name: str) -> tuple[int | None, int]:
-    """The lines that a field takes, without what stands below it (none, at the end, for a new one).
-
-    ``(None, 0)`` when fields cannot be told apart by lines.
-    """
-    starts = sorted(data.lc.key(field)[0] for field in data)
-    lines = head.split("\n")
-    if data.fa.flow_style() or len(set(starts)) < len(starts) or _ANCHOR.search(head):
-        return None, 0
-    if name not in data:
-        end = len(lines) - 1 if not lines[-1] else len(lines)
-        return end, end
-    start = data.lc.key(name)[0]
-    end = next((line for line in starts if line > start), len(lines))
-    while end > start + 1 and (not lines[end - 1].strip() or lines[end - 1].startswith("#")):
-        end -= 1
-    return start, end
-
-
-def _set(data: CommentedMap, name: str, value: Value, present: object) -> None:
-    if value is None:
-        data.pop(name, None)
-    elif isinstance(value, str):
-        if name not in data or scalar(present) != value:
-            data[name] = _text(value)
-    elif isinstance(value, Mapping):
-        _set_mapping(data, name, value)
-    elif name not in data or list(value) != _listed(present):
-        data[name] = [_text(item) for item in value]
-
-
-def _set_mapping(data: CommentedMap, name: str, value: Scalars) -> None:
-    target = data.get(name)
-    if not isinstance(target, CommentedMap):
-        target = data[name] = CommentedMap()
-    for key in [key for key in target if key not in value]:
-        del target[key]
-    for key, entry in value.items():
-        if str(target.get(key)) != str(entry):
-            target[key] = _text(entry) if isinstance(entry, str) else entry
-
-
-def _text(text: str) -> str:
-    # The other server never un-doubles '' and takes quotes off both ends: double quotes survive it.
-    if "'" in text:
-        return cast(str, DoubleQuotedScalarString(text))
-    return text
-
-
-def _listed(value: object) -> list[str]:
+def listed(value: object) -> list[str]:
+    """A field's texts, from a list or from one text with separators."""
     if isinstance(value, str):
         return [part.strip() for part in _TAG_SEPARATORS.split(scalar(value)) if part.strip()]
     if not isinstance(value, list):
@@ -317,7 +213,7 @@ def _listed(value: object) -> list[str]:
     found: list[str] = []
     for item in value:
         if isinstance(item, dict):  # an unquoted tag with ": " in it
-            found.extend(f"{name}: {entry}" if entry else str(name) for name, entry in item.items())
+            found.extend(f"{name}: {scalar(entry)}".removesuffix(": ") for name, entry in item.items())
         elif text := scalar(item):
             found.append(text)
     return found
@@ -338,15 +234,12 @@ def _guess(head: str) -> dict[str, Any]:
     return fields
 
 
-def _problem(error: yaml.YAMLError | YAMLError) -> Problem:
-    if isinstance(error, yaml.MarkedYAMLError | MarkedYAMLError):
-        mark = error.problem_mark or error.context_mark
-        line = mark.line + 2 if mark is not None else 2  # marks count from 0, after the opening fence
-        return Problem(line, f"{error.problem or error.context or 'not YAML'}")
-    position = getattr(error, "position", None)
-    return Problem(
-        2, f"not YAML: {getattr(error, 'reason', error)}" + (f" at {position}" if position else "")
-    )
+def problem_of(error: Exception) -> Problem:
+    """Where and why a YAML error was raised; its marks count from 0, after the opening fence."""
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    line = mark.line + 2 if mark is not None else 2
+    reasons = (getattr(error, name, None) for name in ("problem", "context", "reason"))
+    return Problem(line, str(next((reason for reason in reasons if reason), "not YAML")))
 
 
 def _without_code(body: str) -> str:

@@ -115,3 +115,31 @@ def test_a_frontmatter_of_comments_alone_keeps_them() -> None:
     file = memory_file.edited(memory_file.parse("---\n# keep me\n---\nbody"), {"key": "k"})
     assert "# keep me" in memory_file.render(file)
     assert file.fields == {"key": "k"}
+
+
+@pytest.mark.parametrize(
+    ("head", "edited"),
+    [
+        ("{key: a, title: b}", "{key: a, title: new}"),
+        ("base: &b [x]\ntags: *b\ntitle: b", "base: &b [x]\ntags: *b\ntitle: new"),
+        (
+            "note: |\n  two\n\n  lines\n\ntitle: b # c\n\n# end",
+            "note: |\n  two\n\n  lines\n\ntitle: new # c\n\n# end",
+        ),
+        ("title: >-\n  folded\n  text\nkey:   a", "title: >-\n  new\nkey:   a"),
+        ("key: a", "key: a\ntitle: new"),
+        ('"title": b\n? key\n: a', '"title": new\n? key\n: a'),
+    ],
+)
+def test_every_way_to_write_a_field_can_be_edited(head: str, edited: str) -> None:
+    file = memory_file.parse(f"---\n{head}\n---\nbody\n")
+    changed = memory_file.edited(file, {"title": "new"})
+    assert changed.head == edited + "\n"
+    assert changed.title == "new" and changed.body == "body"
+
+
+def test_hostile_yaml_is_a_problem_not_a_crash() -> None:
+    assert memory_file.parse("---\na: " + "[" * 3000 + "]" * 3000 + "\n---\nbody").problem is not None
+    layers = "\n".join(f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]" for n in range(1, 30))
+    bomb = memory_file.parse(f"---\nl0: &l0 [x]\n{layers}\ntags: [{{a: *l29}}]\ntitle: *l29\n---\nbody")
+    assert (bomb.tags, bomb.title, bomb.body) == (("a",), "", "body")
