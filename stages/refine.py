@@ -19,6 +19,7 @@ from stages.refining.asking import Ask, ask
 from stages.refining.categories import categories
 from stages.refining.claims import Claim
 from stages.refining.filler import is_hedged, strip_lead
+from stages.refining.passages import sentence_case
 from stages.refining.phrases import Phrases, phrases
 from stages.refining.prose import clip, is_chinese
 from stages.refining.reading import Reading, read
@@ -36,7 +37,7 @@ _SHARES: dict[FactType, int] = {"decision": 3, "reason": 2, "error": 2, "changed
 _WORDS = re.compile(r"[\w.]+|[\u4e00-\u9fff]")
 _NAMES_ITS_PLACE = re.compile(r"[\w-]*\.\w{1,10}\b|[`/()]|: ")
 _CONNECTIVE = re.compile(
-    r"(?:so|and|but|then|now|also|given this)\b,? |(?:所以|那么?|但是?|然后)，?", re.IGNORECASE
+    r"^(?:so|and|but|then|now|also|given this)\b,? |^(?:所以|那么?|但是?|然后)，?", re.IGNORECASE
 )
 _IT_FAILS = re.compile(r"^It (?=(?:still |now )?(?:fails|failed|works|passes|crashes)\b)")
 _PROBLEM = re.compile(
@@ -47,7 +48,7 @@ _PROBLEM = re.compile(
     re.IGNORECASE,
 )
 _NO_PROBLEM = re.compile(
-    r"^(?:make sure|don't|do not|please|fix|add|if|we|you|why|so|update|let|read|there is|ensure|check|show|handle|now|when)\b"
+    r"^(?:make sure|don't|do not|please|fix|add|if|we|you|why|so|update|let|read|there is|ensure|check|show|handle|now|when|run|create|write|make|use|test|look|list|try|explain|give|do|tell|find|remove|delete|implement|build|start|list)\b"
     r"|\b(?:please|fix|without|let's|make sure|can you|until|because|want|care|matter|important|issue|reverted|mind|need)\b"
     r"|我们|不要|请|别|如果|检查|确保|处理|修|帮|希望|能不能|避免",
     re.IGNORECASE,
@@ -125,12 +126,21 @@ def _from_text(
     made: list[Claim], by_tools: list[Fact], carried_out: bool, written: tuple[str, ...], reading: Reading
 ) -> Iterable[Fact]:
     first_result = True
+    whole = reading.turn.status not in ("cancelled", "unfinished")  # else the last words may be cut anywhere
     for claim in made:
         kind = claim.kind
         if claim.decides and (carried_out or claim.final):
             kind = "decision"
         text = _completed(claim, written, reading)
-        if kind is None and claim.final and first_result and not claim.item and claim.role != "next" and text:
+        if (
+            kind is None
+            and whole
+            and claim.final
+            and first_result
+            and not claim.item
+            and claim.role != "next"
+            and text
+        ):
             kind = "result"  # the lead of an answer is what came of the question
         if kind is None or not text:
             continue
@@ -182,7 +192,7 @@ def _choose(facts: list[Fact]) -> tuple[Fact, ...]:
         bag = set(_WORDS.findall(fact.text.lower()))
         if not bag or any(_same_kind(fact.type, kind) and _overlap(bag, other) for kind, other in seen):
             continue
-        distinct.append(replace(fact, text=_ended(clip(fact.text, FACT_LENGTH - 1))))
+        distinct.append(replace(fact, text=_ended(clip(sentence_case(fact.text), FACT_LENGTH - 1))))
         seen.append((fact.type, bag))
     shares = dict(_SHARES)
     kept: list[int] = []

@@ -15,6 +15,7 @@ from stages.refining.reading import Action
 WORD_LENGTH = 48
 LINE_LENGTH = 120
 MAX_NAMES = 4
+PATH_LENGTH = 60
 FACT_LENGTH = 280
 
 _TOKENS = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'|[\w.%$-]*\w[\w.%$-]*|[^\s\w]|\s+")
@@ -66,9 +67,18 @@ def _wrote(action: Action) -> bool:
     return any(touch.op == "write" for touch in action.call.files)
 
 
+def shown(path: str) -> str:
+    """A path as a sentence can carry it: one far outside the workspace by its end."""
+    return (
+        path
+        if len(path) <= PATH_LENGTH or not path.startswith("/")
+        else "…/" + "/".join(path.split("/")[-2:])
+    )
+
+
 def _listed(paths: list[str], words: Phrases) -> str:
-    shown = ", ".join(paths[:6])
-    return words.and_more.format(files=shown, count=len(paths) - 6) if len(paths) > 6 else shown
+    listed = ", ".join(shown(path) for path in paths[:6])
+    return words.and_more.format(files=listed, count=len(paths) - 6) if len(paths) > 6 else listed
 
 
 def _fact(kind: FactType, text: str, action: Action, span: tuple[int, int] | None = None) -> Fact:
@@ -113,7 +123,7 @@ def what(action: Action) -> str:
     """How a fact names the call: its command, or the tool and its file."""
     if action.call.command:
         return command_name(action.call.command)
-    path = action.call.files[0].path if action.call.files else ""
+    path = shown(action.call.files[0].path) if action.call.files else ""
     if not path and action.call.name in ("Agent", "Task", "AgentSwarm"):
         path = clip(arguments.first_text(arguments.parse(action.call.args), "description"), WORD_LENGTH)
     return f"{action.call.name} {path}".strip()
@@ -172,7 +182,9 @@ def _success(action: Action, words: Phrases, failed: set[str], last: bool) -> It
     call = action.call
     name = what(action)
     if commit := _COMMIT.search(call.outcome):
-        yield _fact("result", words.committed.format(hash=commit[1], line=commit[2].strip()), action, commit.span())
+        yield _fact(
+            "result", words.committed.format(hash=commit[1], line=commit[2].strip()), action, commit.span()
+        )
     tests = None
     for match in _TESTS.finditer(call.outcome[-2_000:]):
         tests = match
@@ -220,7 +232,7 @@ def _answer(action: Action, words: Phrases) -> Iterator[Fact]:
 
 def _changes(action: Action, words: Phrases) -> list[Fact]:
     call = action.call
-    path = next(touch.path for touch in call.files if touch.op != "read")
+    path = shown(next(touch.path for touch in call.files if touch.op != "read"))
     args = arguments.parse(call.args)
     if any(touch.op == "write" for touch in call.files):
         about = _about_content(arguments.content(args), path)

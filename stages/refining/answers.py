@@ -54,8 +54,13 @@ _ASKING = re.compile(
     r"^(?:so,? )?(?:would you like(?: me)? to|do you want(?: me)? to|should i|shall i|shall we|should we|want me to|can i|may i)\s+|^(?:那)?(?:我)?(?:要不要|是否|需要我|要我|可以|我可以)(?:现在|先|就)?",
     re.IGNORECASE,
 )
-_ASKING_END = re.compile(r"(?:好吗|可以吗|行吗|对吗|怎么样|好不好|吗|吧)?\s*[?？][\"'”*_`)]*\s*$|,? (?:is that ok(?:ay)?|right|ok(?:ay)?)\?$", re.IGNORECASE)
-_ADVISES = re.compile(r"建议|推荐|\b(?:i(?:'d| would)? (?:recommend|suggest)|recommendation|my advice)\b", re.IGNORECASE)
+_ASKING_END = re.compile(
+    r"(?:好吗|可以吗|行吗|对吗|怎么样|好不好|吗|吧)?\s*[?？][\"'”*_`)]*\s*$|,? (?:is that ok(?:ay)?|right|ok(?:ay)?)\?$",
+    re.IGNORECASE,
+)
+_ADVISES = re.compile(
+    r"建议|推荐|\b(?:i(?:'d| would)? (?:recommend|suggest)|recommendation|my advice)\b", re.IGNORECASE
+)
 _HAS_CHOICE = re.compile(
     r"\b(?:instead|rather|switch|replace|use|approach|option|plan|go with|move to|migrate|drop|keep|adopt|recommend|suggest|design|strategy)\b|建议|推荐|先不|方案|改用|换成|采用|代替|迁移|保留|弃用|不再|计划|思路|用",
     re.IGNORECASE,

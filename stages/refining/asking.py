@@ -143,9 +143,13 @@ def _failing(text: str) -> bool:
     )
 
 
+def _without_mentions(text: str) -> str:
+    return _MENTION.sub("", text) if "@" in text else text
+
+
 def _short(said: list[Sentence]) -> str:
     """The request, with what leads to it when that fits."""
-    texts = [(_MENTION.sub("", strip_lead(sentence.text))) for sentence in said]
+    texts = [_without_mentions(strip_lead(sentence.text)) for sentence in said]
     texts = [text for text in texts if text and not _ACK.fullmatch(text)]
     if not texts:
         return joined([sentence.text for sentence in said[:3]])
@@ -153,7 +157,7 @@ def _short(said: list[Sentence]) -> str:
     if len(texts) <= 6 and len(whole) <= ASK_LENGTH:
         return whole
     requests = [
-        index for index, text in enumerate(texts[:24]) if _REQUEST.search(text) and not _CLAUSE.match(text)
+        index for index, text in enumerate(texts[:12]) if _REQUEST.search(text) and not _CLAUSE.match(text)
     ]
     first = requests[0] if requests else 0
     chosen = texts[first]

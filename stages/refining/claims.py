@@ -21,7 +21,9 @@ _ANNOUNCED = re.compile(
     r"(?:let me|let's|i(?:'ll|’ll| will)(?: now)?|i need to|i'm going to|我(?:来|先|现在|再)|让我|接下来(?:我)?(?:来|会|要)?|现在(?:来|开始)?)\s*(.{6,160}?)[:：.。…]*$",
     re.IGNORECASE,
 )
-_OFFER = re.compile(r"\bknow\b|if you|help|when it|report|once", re.IGNORECASE)
+_OFFER = re.compile(
+    r"\bknow\b|\b(?:if|when|once|after|whenever|until) (?:you|it)\b|\bhelp\b|\breport\b|你|您", re.IGNORECASE
+)
 
 MIN_LENGTH = 8
 LOOK_BACK = 6
@@ -129,7 +131,7 @@ def _announcement(text: str) -> str:
     last = text.strip()[-600:].rsplit("\n", 1)[-1]
     pieces = [plain(piece) for piece in _SENTENCE_END.split(last) if piece.strip()]
     match = _ANNOUNCED.search(pieces[-1]) if pieces else None
-    return match[1] if match and not _OFFER.search(match[1][:24]) else ""
+    return match[1] if match and not _OFFER.search(match[1]) else ""
 
 
 def _claims(passages: list[Passage], step: int, final: bool) -> list[Claim]:
@@ -197,7 +199,7 @@ def _outcome(passages: list[Passage]) -> list[str]:
         for sentence in passage.sentences:
             text = _told(sentence.text, passages, at)
             if text:
-                rank = base + (2 if _is_lesser(text) else 0) - (2 if wording.STRONG.search(text) else 0)
+                rank = base + (2 if _is_lesser(text) else 0) - (2 if _is_strong(text) else 0)
                 told.append((rank, len(told), text))
         if len(told) >= MAX_TOLD:
             break
@@ -207,6 +209,11 @@ def _outcome(passages: list[Passage]) -> list[str]:
         return spoken
     texts = [text.rstrip(".;。；") for _, _, text in told[:4]]
     return [sentence_case(separator_of(*texts).join(dict.fromkeys(texts)))]
+
+
+def _is_strong(text: str) -> bool:
+    lower = text.lower()
+    return any(word in lower for word in wording.STRONG_WORDS) and wording.STRONG.search(text) is not None
 
 
 def _is_lesser(text: str) -> bool:

@@ -28,7 +28,7 @@ _CHOICE_AGENT = re.compile(
     r"|(?:decided|chose|opted|agreed) (?:to|on|for|against|not to)\b|(?:^|[:;] )(?:went|going) with\b|(?:^|[:.;] )(?:decision|decided|chosen approach|design decision|our choice)(?: made)?: "
     r"|(?:i|we)(?:'ll| will|'m going to| am going to) (?:go with|use|keep|stick (?:with|to))\b[^.?!\n]{2,120}\b(?:instead of|rather than|because|since|over|so that|as it)\b"
     r"|(?:switched|moved|migrated|replaced) (?:the |our |all |every )?(?:[\w./`'()-]+ ){0,6}?(?:from\b[^.?!\n]{2,60}\bto\b|to\b[^.?!\n]{2,60}\binstead of\b|with\b[^.?!\n]{2,60}\b(?:because|since|as it)\b)"
-    r"|(?:uses|using|used|keeps|kept|stores|stored|reads)\b(?:[^.?!\n]|[.?!](?=\S)){2,120}\b(?:instead of|rather than|in favou?r of)\b"
+    r"|(?:uses|used|keeps|kept|stores|stored|reads)\b(?:[^.?!\n]|[.?!](?=\S)){2,120}\b(?:instead of|rather than|in favou?r of)\b"
     r"|no longer (?:use|uses|using|rely|relies|depend|depends|support|supports|store|stores)\b[^.?!\n]{2,100}\b(?:because|since|in favou?r|instead)\b"
     r"|(?:stick|stuck|sticking) with\b[^.?!\n]{2,100}\b(?:because|since|as|instead|rather)\b)",
     re.IGNORECASE,
@@ -63,13 +63,24 @@ _ACTS = re.compile(
     re.IGNORECASE,
 )
 
+_WORD = re.compile(r"[a-z]+")
+_USER_WORDS = frozenset(
+    "use using gonna keep keeping adopt adopting drop dropping avoid not switch switching call rename decided decide chose choose opt opted settle"
+    " settled standardize standardise stick instead rather favor favour over want need shouldn should must never always rule now more approach"
+    " plan option design proposal solution idea like prefer pick approve agree vote tackle later leave worry only just easiest simplest minimal"
+    " focus focusing start starting go is basic don dont".split()
+)
+"""Every English choice contains one of these words; most sentences contain none."""
+
 MAX_LENGTH = 400
 """Longer sentences are pasted matter, not choices."""
 
 
 def by_user(sentence: str) -> bool:
     """Whether a sentence of a person settles something."""
-    if len(sentence) > MAX_LENGTH:
+    if len(sentence) > MAX_LENGTH or (
+        sentence.isascii() and _USER_WORDS.isdisjoint(_WORD.findall(sentence.lower()))
+    ):
         return False
     chosen = _CHOICE_USER.search(sentence) or (not sentence.isascii() and _CHOICE_ZH.search(sentence))
     return bool(chosen) and _NOT_USER.search(sentence) is None

@@ -16,10 +16,14 @@ _EXCEPTION = re.compile(
     re.MULTILINE,
 )
 _CODE = re.compile(
-    r"\berror (TS\d{3,5})\b|\berror\[(E\d{4})\]|\b(E(?:ADDRINUSE|ACCES|CONNREFUSED|CONNRESET|NOENT|EXIST|PERM|PIPE|TIMEDOUT|ISDIR|NOTDIR"
-    r"|MFILE|NOTFOUND|RESOLVE|LIFECYCLE|NETUNREACH|HOSTUNREACH|BADF|INVAL|NOSPC|BUSY|AI_AGAIN|INTEGRITY|NOTEMPTY|404|401|403|BADENGINE))\b"
-    r"|\b(ERR_[A-Z][A-Z0-9_]{2,60})\b|\b(MODULE_NOT_FOUND)\b|\b(CS\d{4}|C\d{4}|LNK\d{4}|ORA-\d{5}|SQLSTATE\[?\w{5}|E\d{4}|[A-Z]\d{3})(?=: |\])"
+    r"(?<![\w.-])(?:[A-Z]{1,3}\d{3,5}|E[A-Z_]{3,14}|ERR_[A-Z0-9_]{2,60}|MODULE_NOT_FOUND|ORA-\d{5})(?!\w)"
 )
+_ERRNO = {
+    "EADDRINUSE", "EACCES", "ECONNREFUSED", "ECONNRESET", "ENOENT", "EEXIST", "EPERM", "EPIPE", "ETIMEDOUT", "EISDIR", "ENOTDIR", "EMFILE",
+    "ENOTFOUND", "ERESOLVE", "ELIFECYCLE", "ENETUNREACH", "EHOSTUNREACH", "EBADF", "EINVAL", "ENOSPC", "EBUSY", "EAI_AGAIN", "EINTEGRITY",
+    "ENOTEMPTY", "EBADENGINE", "ETARGET", "EUSAGE", "EADDRNOTAVAIL", "ENOMEM", "EROFS", "ELOOP", "EXDEV", "ENOSYS", "EPROTO", "MODULE_NOT_FOUND",
+}  # fmt: skip
+_NUMBERED_BEFORE = re.compile(r"(?:\berror[ \[:]{1,2}|:\d+:\d+:? |\bwarning |^\s*|\()$", re.MULTILINE)
 _HTTP = re.compile(
     r"\bHTTP(?:/\d(?:\.\d)?)?[ :]+(?:status[ :]+)?([45]\d\d)\b|\bstatus(?:[ _-]?code)?[ :=]+([45]\d\d)\b"
     r"|\b([45]\d\d) (?:Not Found|Unauthorized|Forbidden|Bad Request|Internal Server Error|Bad Gateway|Service Unavailable"
@@ -53,8 +57,17 @@ _ANSI = re.compile(r"\x1b?\[\d{1,3}(?:;\d{1,3})*m")
 _WHERE = re.compile(r"(?:(?<=\s)|^)(?:/[\w.@+-]+){2,}/(?=[\w.@+-])")
 _SPACE = re.compile(r"\s+")
 
+_SAY_WORDS = (
+    "fatal", "error", "panic", "fail", "abort", "cannot", "can't", "could not", "unable", "no such", "denied", "not found", "invalid", "unknown",
+    "unexpected", "missing", "undefined", "refused", "time", "not exist", "already", "no space", "not recognized", "must be", "not allowed", "required",
+)  # fmt: skip
+
 REJECTED = "rejected by the user"
 """How a call that the user did not approve is named."""
+
+
+def _uncoloured(text: str) -> str:
+    return _ANSI.sub("", text) if "\x1b" in text or "[3" in text or "[0m" in text or "[1m" in text else text
 
 
 def was_rejected(text: str) -> bool:
@@ -73,7 +86,7 @@ def decisive(text: str, *, strict: bool = False) -> str:
 
     ``strict``: only a line that says so itself (of output that may not be a failure), never just the first one.
     """
-    text = _ANSI.sub("", text[-_MAX_TEXT:])
+    text = _uncoloured(text[-_MAX_TEXT:])
     coded = re.search(
         r"^.{0,200}\berror (?:TS\d{3,5}): .{1,300}$|^.{0,40}error\[E\d{4}\]: .{1,300}$", text, re.MULTILINE
     )
@@ -91,8 +104,13 @@ def decisive(text: str, *, strict: bool = False) -> str:
     if test:
         return _tidy(test[0])
     lines = [line for line in text.split("\n")[:MAX_LINES] if not _NOISE.match(line)]
-    said = next((line for line in lines if _SAYS.search(line)), "")
+    said = next((line for line in lines if _may_say(line) and _SAYS.search(line)), "")
     return _tidy(said or (lines[0] if lines and not strict else ""))
+
+
+def _may_say(line: str) -> bool:
+    lower = line.lower()
+    return any(word in lower for word in _SAY_WORDS)
 
 
 def _named(match: re.Match[str]) -> str:
@@ -110,7 +128,7 @@ def names(text: str) -> list[str]:
     """Normalised errors of a failed call's output, the most telling first; empty only for an empty text."""
     if was_rejected(text):
         return [REJECTED]
-    text = _ANSI.sub("", text[-_MAX_TEXT:])
+    text = _uncoloured(text[-_MAX_TEXT:])
     found = [*codes(text), *exceptions(text)]
     lint = [match[1] for match in _LINT.finditer(text) if "/" in match[1] or "-" in match[1]]
     found += lint[:4]
@@ -132,8 +150,22 @@ def names(text: str) -> list[str]:
 
 def codes(text: str) -> list[str]:
     """Error codes that a text names in the way tools print them (TS2345, EADDRINUSE, ERR_…)."""
-    return list(
-        dict.fromkeys(next(g for g in match.groups() if g) for match in _CODE.finditer(text[:_MAX_TEXT]))
+    text = text[:_MAX_TEXT]
+    return list(dict.fromkeys(match[0] for match in _CODE.finditer(text) if _is_code(text, match)))
+
+
+def _is_code(text: str, match: re.Match[str]) -> bool:
+    """A known errno name, ``ERR_…``, or a numbered code where tools print one ("error TS2345:", "x.py:1:1: F401")."""
+    name = match[0]
+    if name in _ERRNO or name.startswith(("ERR_", "ORA-")):
+        return True
+    if not name[-1].isdigit():
+        return False
+    before = text[max(0, match.start() - 24) : match.start()]
+    return _NUMBERED_BEFORE.search(before) is not None and text[match.end() : match.end() + 1] in (
+        ":",
+        "]",
+        " ",
     )
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from stages.refining import wording
+
 _INTERJECTION = re.compile(
     r"(?:(?:great|perfect|excellent|awesome|wonderful|fantastic|nice|good|cool|sure(?: thing)?|certainly|absolutely"
     r"|of course|ok(?:ay)?|alright|all right|right|yes|yep|yeah|got it|understood|no problem|thanks?(?: you)?"
@@ -51,7 +53,8 @@ _ANNOUNCES_ZH = re.compile(
     r"|(?:你|您)(?:想|要|希望|可以告诉|觉得|看)[^。]{0,40}[?？]|以下(?:是|为)[^。]{0,60}[:：]?$|具体(?:如下|改动|修改)[^。]{0,10}[:：]?$"
 )
 _LEADING_AGENT = re.compile(
-    r"(?:i(?:'ve|’ve| have)?|we(?:'ve|’ve| have)?) (?:(?:now|also|just|already|then|successfully|both|since) ){0,3}(?=[a-z]+(?:ed|t|wn|de|lt|ote|an|und|en|e|it|rew|ew)\b)",
+    r"(?:i|we)(?:'ve|’ve| have)? (?:(?:now|also|just|already|then|successfully|both|since) ){0,3}"
+    rf"(?=(?:{wording.VERBS}|found|made|ran|read|tested|checked|verified|kept|used|chose|decided|looked|reviewed|built|put|left)\b)",
     re.IGNORECASE,
 )
 _LEADING_SUCCESS = re.compile(r"(?:successfully|all set[:,]?|finally,) ", re.IGNORECASE)

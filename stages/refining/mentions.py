@@ -53,8 +53,19 @@ _NO_ISSUE = re.compile(
 _NUMBERED = re.compile(
     r"\bGH-(\d{1,6})\b|\b(?:PR|MR|pull request|[Ii]ssue)s?(?: number| no\.?)? ?!?(\d{1,6})\b(?!\s*(?:issues|bugs|prs|errors|%|x\b|times|files|\.\d))|(?:议题|问题单|工单|合并请求)\s*(\d{1,6})"
 )
-_ISSUE_WORD = re.compile(
-    r"\b(?:PR|MR|[Ii]ssue|[Bb]ug|[Pp]ull request)s? ?!?\d|/(?:issues|pulls?|merge_requests)/\d|(?:议题|问题单|工单|合并请求)"
+_ISSUE_WORDS = (
+    "GH-",
+    "PR ",
+    "PR!",
+    "MR",
+    "ssue",
+    "ull request",
+    "/pull",
+    "/merge_requests/",
+    "议题",
+    "问题单",
+    "工单",
+    "合并请求",
 )
 _GH = re.compile(
     r"\bgh (?:pr|issue) (?:view|checkout|merge|comment|close|diff|edit|review|reopen|ready|checks|develop)\s+(?:--?[\w-]+[= ]?\S*\s+){0,3}(\d{1,6})\b"
@@ -119,7 +130,7 @@ def urls(text: str) -> Iterator[str]:
 
 def issues(text: str) -> Iterator[str]:
     """``#12``, or ``owner/repo#12`` where the repository is named."""
-    if "#" not in text and "GH-" not in text and not _ISSUE_WORD.search(text):
+    if "#" not in text and not any(word in text for word in _ISSUE_WORDS):
         return
     if "```" in text:
         text = _FENCE.sub("", text)

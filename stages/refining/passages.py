@@ -120,7 +120,11 @@ def separator_of(*texts: str) -> str:
 def sentence_case(text: str) -> str:
     """With a capital first letter, unless the first word is a name that has none (a path, an identifier)."""
     first = text.split(" ", 1)[0]
-    return text[:1].upper() + text[1:] if first.isalpha() and first.islower() else text
+    return (
+        text[:1].upper() + text[1:]
+        if first.replace("'", "").rstrip(",:").isalpha() and first.islower()
+        else text
+    )
 
 
 def item_head(text: str) -> str:

@@ -143,7 +143,7 @@ def is_log_line(line: str) -> bool:
     if _LOG_LINE.match(line):
         return True
     line = line[:600]
-    letters = sum(char.isalpha() or char == " " for char in line)
+    letters = sum(map(str.isalpha, line)) + line.count(" ")
     return len(line) > 20 and letters < 0.55 * len(line) and line.isascii()
 
 

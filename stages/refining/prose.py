@@ -91,7 +91,9 @@ def plain(text: str) -> str:
         text = _CODE_SPAN.sub(r"\1", text).replace("`", "")
     if not text.isascii():
         text = _MARKS.sub("", text)
-    return _SPACE.sub(" ", text).strip()
+    if "  " in text or "\n" in text or "\t" in text or "\u3000" in text:
+        text = _SPACE.sub(" ", text)
+    return text.strip()
 
 
 def is_chinese(text: str) -> bool:

@@ -38,7 +38,8 @@ def summarise(
     head = clip(_head(asked, answer, before, words), SUMMARY_LENGTH // 2 + 10)
     state = _state(reading, say, words)
     room = SUMMARY_LENGTH - len(head) - len(ARROW) - (len(state) + 2 if state else 0)
-    came = _came(say, facts, room, words) if asked.kind != "interrupted" or say.outcome else ""
+    tell = not say.announced and reading.turn.status != "cancelled"
+    came = _came(say, facts, room, words, tell=tell) if asked.kind != "interrupted" or say.outcome else ""
     if state:
         came = f"{came.rstrip('.。')}{words.join}{state}" if came else state
     if head and came:
@@ -67,7 +68,11 @@ def _head(asked: Ask, answer: Answer | None, before: str, words: Phrases) -> str
     if answer.kind == "yes" and answer.text:
         return words.agreed.format(question=answer.text)
     context = answer.text or before
-    return words.context.format(text=asked.text.rstrip(".。!！"), about=clip(context, 110)) if context else asked.text
+    return (
+        words.context.format(text=asked.text.rstrip(".。!！"), about=clip(context, 110))
+        if context
+        else asked.text
+    )
 
 
 def asked_before(previous: Turn | None, words: Phrases) -> str:
@@ -95,10 +100,10 @@ def _state(reading: Reading, say: Say, words: Phrases) -> str:
     return words.midway.format(line=clip(say.announced, 80)) if say.announced else ""
 
 
-def _came(say: Say, facts: tuple[Fact, ...], room: int, words: Phrases) -> str:
+def _came(say: Say, facts: tuple[Fact, ...], room: int, words: Phrases, *, tell: bool) -> str:
     """The outcome in the agent's words, else (or when it stopped midway) in the facts' words."""
     told = ""
-    for sentence in () if say.announced else say.outcome:
+    for sentence in say.outcome if tell else ():
         longer = joined([told, sentence]) if told else sentence
         if told and len(longer) > room:
             break
@@ -109,5 +114,7 @@ def _came(say: Say, facts: tuple[Fact, ...], room: int, words: Phrases) -> str:
         by_type = sorted(
             (fact for fact in facts if fact.source != "user"), key=lambda fact: fact.type == "reason"
         )
-        told = words.join.join(fact.text.rstrip(".。") for fact in by_type[:3]) or joined(list(say.outcome[:2]))
+        told = words.join.join(fact.text.rstrip(".。") for fact in by_type[:3]) or (
+            joined(list(say.outcome[:2])) if say.announced else ""
+        )
     return clip(told, max(room, 20))

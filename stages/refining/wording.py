@@ -72,6 +72,21 @@ STRONG = re.compile(
     r"\b(?:recommend|in short|in summary|tl;?dr|conclusion|root cause|bottom line|so the (?:answer|behaviou?r|result))\b|总之|结论|根因|综上|推荐",
     re.IGNORECASE,
 )
+STRONG_WORDS = (
+    "recommend",
+    "in short",
+    "summary",
+    "dr",
+    "conclusion",
+    "cause",
+    "bottom",
+    "so the ",
+    "总之",
+    "结论",
+    "根因",
+    "综上",
+    "推荐",
+)
 HERE_IS = re.compile(
     r"here(?:'s|’s| is| are) (?:a (?:summary|list|breakdown) of )?(?:what (?:i|we)(?:'ve| have)? (?:did|implemented|added|changed|fixed|created|was done)[^:：]*[:：]$|)",
     re.IGNORECASE,
