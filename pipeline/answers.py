@@ -215,6 +215,36 @@ class Answer:
         )
 
 
+def merged(answers: Sequence[Answer], limit: int) -> Answer:
+    """One answer of several stores': their best hits by score. Cursors are one store's and are dropped."""
+    if len(answers) == 1:
+        return answers[0]
+    full = [answer for answer in answers if answer.mode == "all" and answer.total]
+    counted = full or list(answers)
+    hits = sorted((hit for answer in answers for hit in answer.hits), key=lambda hit: -hit.score)[:limit]
+    shown = {(hit.session_id, hit.agent_id, hit.turn_id) for hit in hits}
+    clusters = tuple(
+        cluster
+        for answer in answers
+        for cluster in answer.clusters
+        if any((cluster.session_id, cluster.agent_id, turn) in shown for turn in cluster.hit_turn_ids)
+    )
+    return replace(
+        answers[0],
+        total=sum(answer.total for answer in counted),
+        mode="all" if full else "any",
+        hits=tuple(hits),
+        clusters=clusters,
+        next_cursor=None,
+        more_from=(),
+        stale=any(answer.stale for answer in answers),
+        incomplete=any(answer.incomplete for answer in answers),
+        reason=next((answer.reason for answer in answers if answer.reason), ""),
+        note=next((answer.note for answer in answers if answer.note), ""),
+        matcher=next((answer.matcher for answer in answers if answer.hits), answers[0].matcher),
+    )
+
+
 def _bare(hit: Hit) -> Hit:
     return replace(
         hit, snippet="", why="", title="", question="", answer="", before=None, after=None, matched=()

@@ -6,6 +6,7 @@ It reads the store and nothing else; catching up is the caller's, who hands in h
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,12 +29,12 @@ from stages.query import Query, parse, parse_text
 from stages.snippet import Excerpt, Matcher, Span, one_line, shorten
 
 LIMIT_MOST = 100
-CLOSER = 12
+CLOSER = 10
 """Best turns whose texts are looked at: do the terms stand together, and in what the person asked?"""
 NEAR_CHARS = 120
 QUESTION_CHARS = 1500
 QUESTION_SPAN = 300
-FLOOR, NEAR, ASKED = 0.1, 0.5, 1.0
+FLOOR, NEAR, ASKED = 0.1, 1.0, 1.0
 """The factors of a turn's bm25 once its text is at hand: unconditional, for the share of the query within
 ``NEAR_CHARS``, and for the share that the person's question holds."""
 PHRASE_BONUS = 0.25
@@ -249,6 +250,8 @@ def _closeness(texts: Document, matcher: Matcher, width: int) -> tuple[float, fl
         if not text:
             continue
         spans = matcher.spans(text)
+        if not spans and best.weight >= 0:
+            continue
         near = max(near, matcher.nearest(spans, NEAR_CHARS))
         if name == "user":
             asked = matcher.nearest(_up_to(spans, QUESTION_CHARS), QUESTION_SPAN)
@@ -335,4 +338,4 @@ def _relaxed_note(ranking: Ranking) -> str:
 
 
 def _gone(wires: Mapping[Key, str]) -> frozenset[Key]:
-    return frozenset(key for key, path in wires.items() if not Path(path).is_file())
+    return frozenset(key for key, path in wires.items() if not os.path.isfile(path))  # noqa: PTH113 (speed)

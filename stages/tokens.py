@@ -114,7 +114,7 @@ def fold(text: str) -> str:
 
 def simplify(text: str) -> str:
     """``text`` with Traditional characters made simplified, one by one: same length."""
-    if text.isascii() or not _PAIRED_CHAR.search(text):
+    if text.isascii() or not _PAIRED_CHAR.search(text) or _traditional().isdisjoint(text):
         return text
     return text.translate(_simplified())
 

@@ -15,6 +15,8 @@ from pipeline.store.postings import COLUMNS, Posting, Postings, Snapshot
 from stages import tokens
 from stages.query import Term
 
+Norms: TypeAlias = Sequence[tuple[int, Sequence[tuple[str, float]]]]
+"""For a turn and the turns that count for it: what an occurrence in each column counts."""
 Flags: TypeAlias = int
 """A set of turns: byte n (little-endian) is 1 if turn n is in it."""
 
@@ -181,7 +183,12 @@ class Scorer:
         self.terms = terms
         self._children = evidence.snapshot.children if evidence.fold else {}
         self._known: dict[int, Vector] = {}
-        self.weight = sum(term.weight for term in terms) or 1.0
+        total = sum(term.weight for term in terms) or 1.0
+        self._weights = [term.weight / total for term in terms]
+        self._columns = [
+            (name, WEIGHTS[name], NORMS[name], average)
+            for name, average in zip(COLUMNS, evidence.postings.averages, strict=True)
+        ]
 
     def prepare(self, turns: Iterable[int]) -> None:
         """Read the lengths of these turns in one go."""
@@ -206,64 +213,71 @@ class Scorer:
 
     def coverage(self, held: Sequence[float]) -> float:
         """Weighted share of the query that ``held`` says is there."""
-        return sum(share * term.weight for share, term in zip(held, self.terms, strict=True)) / self.weight
+        covered = 0.0
+        for share, weight in zip(held, self._weights, strict=True):
+            if share:
+                covered += share * weight
+        return covered
 
     def _score(self, turn: int) -> Vector:
         norms = self._norms(turn)
         scores, shares, asked = [], [], []
         for term in self.terms:
-            whole = max((self._token(token, norms) for token in term.whole), default=0.0)
-            parts, there, every = 0.0, 0.0, 0.0
-            for part in term.parts:
-                value = self._token(part, norms)
-                parts += value
-                every += part.weight
-                there += part.weight if value else 0.0
-            share = 1.0 if whole else 0.8 * there / every if every else 0.0
-            if not whole and share and term.held_bytes[turn]:
-                share = 1.0
-            scores.append(whole + PARTS_SHARE * parts / (math.sqrt(len(term.parts)) or 1.0))
+            score = share = said = 0.0
+            for token in term.whole:
+                value, in_user = self._token(token, turn, norms)
+                if value > score:
+                    score, share = value, 1.0
+                said = max(said, in_user)
+            if term.parts:
+                value, held, in_user = self._parts(term, turn, norms)
+                score += value
+                share = max(share, held)
+                said = max(said, in_user)
+            scores.append(score)
             shares.append(share)
-            asked.append(self._asked(term, turn) if share else 0.0)
+            asked.append(said)
         return Vector(tuple(scores), tuple(shares), tuple(asked))
 
-    def _asked(self, term: TermEvidence, turn: int) -> float:
-        """How much of a term stands in what the person said: 0..1; a guess for a common one."""
-        best = max((_in_user(token, turn) for token in term.whole), default=0.0)
-        if best < 1.0 and term.parts:
-            inside = sum(_in_user(part, turn) * part.weight for part in term.parts)
-            best = max(best, 0.8 * inside / sum(part.weight for part in term.parts))
-        return best
+    def _parts(self, term: TermEvidence, turn: int, norms: Norms) -> tuple[float, float, float]:
+        """Score of an identifier's parts, how much of it they hold, and how much of that the person said."""
+        score = there = said = every = 0.0
+        for part in term.parts:
+            value, in_user = self._token(part, turn, norms)
+            score += value
+            every += part.weight
+            said += part.weight * in_user
+            there += part.weight if value else 0.0
+        held = 1.0 if term.held_bytes[turn] else 0.8 * there / every
+        return PARTS_SHARE * score / math.sqrt(len(term.parts)), held, 0.8 * said / every
 
-    def _norms(self, turn: int) -> list[tuple[int, float, tuple[float, ...]]]:
+    def _norms(self, turn: int) -> Norms:
         """For the turn and its sub-agents' turns: what an occurrence in each column counts."""
-        postings = self.evidence.postings
-        found = []
-        for part in (turn, *self._children.get(turn, ())):
-            lengths = postings.length(part)
-            factors = tuple(
-                WEIGHTS[name] / (1 - NORMS[name] + NORMS[name] * length / average)
-                for name, length, average in zip(COLUMNS, lengths, postings.averages, strict=True)
-            )
-            found.append((part, 1.0 if part == turn else LENT_TO_PARENT, factors))
-        return found
+        lenders = [(part, self._factors(part, LENT_TO_PARENT)) for part in self._children.get(turn, ())]
+        return [(turn, self._factors(turn, 1.0)), *lenders]
 
-    def _token(self, token: TokenEvidence, norms: Sequence[tuple[int, float, tuple[float, ...]]]) -> float:
-        turn = norms[0][0]
+    def _factors(self, turn: int, share: float) -> tuple[tuple[str, float], ...]:
+        return tuple(
+            (name, share * weight / (1 - norm + norm * length / average))
+            for (name, weight, norm, average), length in zip(
+                self._columns, self.evidence.postings.length(turn), strict=True
+            )
+        )
+
+    def _token(self, token: TokenEvidence, turn: int, norms: Norms) -> tuple[float, float]:
+        """bm25 of one token in one turn, and how sure it is that the person said it."""
         if token.counts is None:
-            frequency = COMMON_FREQUENCY if token.common[turn] else 0.0
+            if not token.common[turn]:
+                return 0.0, 0.0
+            frequency, said = COMMON_FREQUENCY, COMMON_ASKED
         else:
-            frequency = 0.0
-            counts = token.counts
-            for part, share, factors in norms:
-                for name, factor in zip(COLUMNS, factors, strict=True):
+            frequency, counts = 0.0, token.counts
+            for part, factors in norms:
+                for name, factor in factors:
                     count = counts.get((part, name))
                     if count:
-                        frequency += share * factor * count
-        return token.weight * frequency * (K1 + 1) / (frequency + K1) if frequency else 0.0
-
-
-def _in_user(token: TokenEvidence, turn: int) -> float:
-    if token.counts is None:
-        return COMMON_ASKED if token.common[turn] else 0.0
-    return 1.0 if (turn, "user") in token.counts else 0.0
+                        frequency += factor * count
+            if not frequency:
+                return 0.0, 0.0
+            said = 1.0 if (turn, "user") in counts else 0.0
+        return token.weight * frequency * (K1 + 1) / (frequency + K1), said

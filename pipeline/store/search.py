@@ -28,13 +28,13 @@ MatchMode: TypeAlias = Literal["all", "any"]
 Key: TypeAlias = tuple[str, str, int]
 """Session, agent, position."""
 
-POOL = 240
+POOL = 120
 """Turns that are scored term by term."""
 ROUGH = 4000
 """Turns that are weighed roughly to find the pool."""
 MEETING = 300
 """Turns taken where all terms meet, newest first, when some term is too common to be counted."""
-LENDERS = 60
+LENDERS = 24
 """Best turns whose neighbours are looked at."""
 REACH = 2
 """How far, in turns, weight is lent."""
@@ -43,7 +43,7 @@ LENT = (0.0, 0.10, 0.06)
 GAP_MS = 3 * 3600 * 1000
 """A longer pause ends a discussion: nothing is lent across."""
 
-FLOOR, COVERED, ASKED = 0.2, 0.25, 1.0
+FLOOR, COVERED, ASKED = 0.15, 0.5, 1.0
 """The factors of a turn's bm25: unconditional, for the share of the query it holds, and for the share that
 the person's own words hold. Long answers hold many words by chance; a question is about what it says."""
 ASKED_TOKENS = 120
