@@ -21,7 +21,7 @@ from stages.refining.claims import Claim
 from stages.refining.filler import is_hedged, strip_lead
 from stages.refining.passages import sentence_case
 from stages.refining.phrases import Phrases, phrases
-from stages.refining.prose import clip, is_chinese
+from stages.refining.prose import Sentence, clip, is_chinese
 from stages.refining.reading import Reading, read
 from stages.refining.summary import asked_before, summarise
 
@@ -29,6 +29,8 @@ REFINER_VERSION = 1
 """Raised when the same turn would be refined differently: stored rows of another version are made again."""
 
 MAX_FACTS = 8
+POINTING = 60
+"""Shorter sentences of a person with a pronoun get what it stands for beside them."""
 SAME_SHARE = 0.7
 """Two facts of which the shorter shares this much of its words with the other say the same."""
 FACT_LENGTH = 280
@@ -39,6 +41,7 @@ _NAMES_ITS_PLACE = re.compile(r"[\w-]*\.\w{1,10}\b|[`/()]|: ")
 _CONNECTIVE = re.compile(
     r"^(?:so|and|but|then|now|also|given this)\b,? |^(?:所以|那么?|但是?|然后)，?", re.IGNORECASE
 )
+_POINTS = re.compile(r"\b(?:it|this|that|them|these|those)\b|它|这个|那个", re.IGNORECASE)
 _IT_FAILS = re.compile(r"^It (?=(?:still |now )?(?:fails|failed|works|passes|crashes)\b)")
 _PROBLEM = re.compile(
     r"\b(?:doesn't|doesnt|does not|didn't|won't|can't|cannot|is not|isn't|not working|don't see|do not see|fails?|failed"
@@ -98,15 +101,14 @@ def _facts(
 def _from_user(asked: Ask, answer: answers.Answer | None, before: str, words: Phrases) -> Iterable[Fact]:
     span = (asked.sentences[0].start, asked.sentences[-1].end) if asked.sentences else None
     if answer is not None and answer.choice:
-        template = words.chose if answer.kind == "option" else words.agreed
+        template = {"option": words.chose, "no": words.declined}.get(answer.kind, words.agreed)
         text = template.format(number=answer.number, option=answer.text, question=answer.text)
         yield Fact("decision", clip(text, FACT_LENGTH), "user", span)
     problem = False
-    for sentence in asked.sentences[:24]:
+    for number, sentence in enumerate(asked.sentences[:24]):
         text = _CONNECTIVE.sub("", strip_lead(sentence.text))
         if decisions.by_user(text):
-            if not claims.is_self_contained(text):
-                text = words.context.format(text=text.rstrip(".。!！"), about=before) if before else ""
+            text = _placed(text, asked.sentences[:number], before, words)
             if text:
                 yield Fact("decision", text, "user", (sentence.start, sentence.end))
         elif not problem and len(text) < 240 and _PROBLEM.search(text) and not text.endswith(("?", "？")):
@@ -120,6 +122,21 @@ def _from_user(asked: Ask, answer: answers.Answer | None, before: str, words: Ph
             else words.pasted.format(line=asked.pasted)
         )
         yield Fact("error", clip(text, FACT_LENGTH), "user", None)
+
+
+def _placed(text: str, earlier: tuple[Sentence, ...], before: str, words: Phrases) -> str:
+    """A person's sentence with what it points at beside it, if it does not stand alone: said earlier, or asked before."""
+    short = len(text) < POINTING and (text.count(" ") < 5 if text.isascii() else len(text) < 8)
+    if claims.is_self_contained(text) and not short and not (len(text) < POINTING and _POINTS.search(text)):
+        return text
+    said = [strip_lead(sentence.text) for sentence in earlier]
+    about = (
+        next((said for said in reversed(said) if len(said) > 12 and not decisions.by_user(said)), "")
+        or before
+    )
+    if not about:
+        return text if claims.is_self_contained(text) else ""
+    return words.context.format(text=text.rstrip(".。!！"), about=clip(about.rstrip(".。"), 110))
 
 
 def _from_text(

@@ -35,7 +35,7 @@ _SELECTION = re.compile(
     re.IGNORECASE,
 )
 _AFFIRMATIVE = re.compile(
-    r"(?:(?:yes|yep|yeah|yup|sure|ok(?:ay)?|please(?: do)?|do it|do that|go ahead|go for it|proceed|go on|sounds good|looks good|lgtm|agreed?|correct|right|exactly|perfect|great|good|fine|continue|keep going|approved?|make it so|that works|works for me|let's do (?:it|this|that)|let's go|start|begin|implement (?:it|this|that)|(?:just )?do (?:it|this|so)|start (?:implementing|working)|ship it|carry on|next|y|k"
+    r"(?:(?:yes|yep|yeah|yup|sure|ok(?:ay)?|please(?: do)?|do it|do that|go ahead|go for it|proceed|go on|sounds good|looks good|lgtm|agreed?|correct|right|exactly|perfect|great|good|fine|continue|keep going|approved?|make it so|that works|works for me|let's do (?:it|this|that)|let's go|start|begin|(?:let's )?implement(?: (?:it|this|that))?|(?:just )?do (?:it|this|so)|start (?:implementing|working)|ship it|carry on|next|y|k"
     r"|好的?|好吧|行|可以|嗯+|是的?|对的?|没问题|同意|继续|开始吧?|做吧|改吧|就这样|就这么(?:办|做|定)|按你说的(?:来|做|办)?|请继续|执行吧?|确认|批准|通过|当然|要|需要|没错|来吧|搞吧|干吧|动手吧|开工|那就(?:这样|改|做)吧?|ok)"
     r"(?:[\s,.!;:，。！、～~]+|(?=[\u4e00-\u9fff])|$)(?:please|then|thanks?|now|and|with it|吧|了|谢谢|呀|啊|哈)?[\s,.!，。！]*)+",
     re.IGNORECASE,
@@ -58,6 +58,7 @@ _ASKING_END = re.compile(
     r"(?:好吗|可以吗|行吗|对吗|怎么样|好不好|吗|吧)?\s*[?？][\"'”*_`)]*\s*$|,? (?:is that ok(?:ay)?|right|ok(?:ay)?)\?$",
     re.IGNORECASE,
 )
+_WHICH = re.compile(r"which|what|how|any|anything|is there|哪|什么|怎么|如何|还有", re.IGNORECASE)
 _ADVISES = re.compile(
     r"建议|推荐|\b(?:i(?:'d| would)? (?:recommend|suggest)|recommendation|my advice)\b", re.IGNORECASE
 )
@@ -108,7 +109,8 @@ def _rest(message: str, first: str) -> str:
 
 def _agreement(message: str, answered: str | None) -> Answer | None:
     if _NEGATIVE.fullmatch(message):
-        return Answer("no", question(answered or ""))
+        declined = proposal(answered or "") if _ASKING.match(question(answered or "")) else ""
+        return Answer("no", declined, choice=bool(declined))
     if _AFFIRMATIVE.fullmatch(message):
         asked = proposal(answered or "")
         kind = (
@@ -225,12 +227,12 @@ def question(text: str) -> str:
 def proposal(text: str) -> str:
     """What a "yes" to this text agrees to: its closing question without the asking, else what it recommends."""
     asked = question(text)
-    if asked:
+    if asked and not _WHICH.match(asked):
         return _ASKING.sub("", _ASKING_END.sub("", asked)).strip(" ?？") or asked
     offset, part = windows(text)[-1]
     advice = [
         sentence.text
-        for block in blocks(part[-2_500:], offset)[-6:]
+        for block in blocks(part[-2_500:], offset)
         if block.kind in ("para", "item")
         for sentence in sentences(block)
         if _ADVISES.search(sentence.text)

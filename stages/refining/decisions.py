@@ -18,7 +18,7 @@ _CHOICE_USER = re.compile(
     r"|(?:there|it) should (?:be )?(?:just|only) (?:be )?(?:one|a single)|we (?:only |just )?(?:want|need) (?:a single|just one|only one|just a single)"
     r"|from now on\b|as a rule\b|no more\b[^.?!\n]{2,60}(?:please|from now)|(?:never|always) (?:use|commit|push|run|add|write|put|call|edit|touch|deploy|log|mock|import|store|return|ask)\b"
     r"|(?:the )?(?:approach|plan|option|design|proposal|solution)(?: you(?:'ve|'re| have)?(?: proposed| suggested| described)?)? (?:is (?:good|great|fine|perfect|approved|right|the right one|what we want)|looks (?:good|great|right|fine)|works for me|sounds (?:good|great|right))"
-    r"|(?:this|that|it)(?:'s| is) (?:a |the )?(?:good|great|right|perfect) (?:plan|approach|idea|design|option)\b|(?:we|i) (?:don't|do not|dont) (?:actually |really )?need (?:it|this|that|a|an|any|the)\b|(?:focus(?:ing)? on|start(?:ing)? with) (?:just |only )?(?:the )?(?:primary|simplest|proposed|basic)|let's (?:do|start with|take|build|make|try) the (?:easiest|simplest|most basic|minimal)|i (?:like|prefer|choose|pick|approve|agree with|vote for) (?:the |option |plan |approach |your |that |this |#?\d)"
+    r"|(?:this|that|it)(?:'s| is) (?:a |the )?(?:good|great|right|perfect) (?:plan|approach|idea|design|option)\b|(?:we|i) (?:don't|do not|dont) (?:actually |really )?need (?!to\b)\w+|(?:all|only|just|keep|okay|ok|fine|without|leave|skip|simple|hard-?coded?|in memory|client[- ]side)\b[^.?!\n]{0,60}\bfor now\b|make (?:it|this|that|them) (?:optional|mandatory|required|configurable|read-only|the default)|(?:put|leave|keep) (?:it|this|that) (?:back|in|there|out)\b|(?:should|would|must) (?:always |only )?(?:override|take precedence|default to|fall back)|(?:it|this|that|they|everything) should (?:all )?be the same\b|use (?:a|the|this) (?:\w+ ){0,3}approach\b|(?:focus(?:ing)? on|start(?:ing)? with) (?:just |only )?(?:the )?(?:primary|simplest|proposed|basic)|let's (?:do|start with|take|build|make|try) the (?:easiest|simplest|most basic|minimal)|i (?:like|prefer|choose|pick|approve|agree with|vote for) (?:the |option |plan |approach |your |that |this |#?\d)"
     r"|we(?:'ll| will) (?:tackle|do|handle|deal with|leave|postpone|revisit|address) (?:this|that|it)\b[^.?!\n]{0,30}\blater|leave it as (?:it )?is|keep it as (?:it )?is|(?:do )?not worry about\b[^.?!\n]{2,60}for now"
     r"|(?:only|just) (?:support|use|allow|target|do|keep)\b[^.?!\n]{2,60}\bfor now)",
     re.IGNORECASE,
@@ -68,7 +68,7 @@ _USER_WORDS = frozenset(
     "use using gonna keep keeping adopt adopting drop dropping avoid not switch switching call rename decided decide chose choose opt opted settle"
     " settled standardize standardise stick instead rather favor favour over want need shouldn should must never always rule now more approach"
     " plan option design proposal solution idea like prefer pick approve agree vote tackle later leave worry only just easiest simplest minimal"
-    " focus focusing start starting go is basic don dont".split()
+    " focus focusing start starting go is basic don dont all fine okay ok skip make put override would same".split()
 )
 """Every English choice contains one of these words; most sentences contain none."""
 

@@ -117,6 +117,7 @@ _TAGGED = re.compile(
     r"|skill|system|environment_details|image|notification)\b[^>]{0,400}>(?:.{0,20000}?</\1>)?",
     re.DOTALL,
 )
+_IMAGE = re.compile(r"\[Image[^\]\n]{0,120}\]|User provided an image \([^)\n]{0,40}\)\.?")
 _LOG_LINE = re.compile(
     r"\s*(?:at [\w.<>$\[\] ]+ ?\(|at (?:async )?[\w./<>$]+:\d+|File \"[^\"]+\", line \d+|Traceback \(most recent"
     r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\[?\d\d:\d\d:\d\d|\[(?:INFO|WARN|WARNING|ERROR|DEBUG|nodemon|vite|HMR)\]|(?:INFO|WARN|WARNING|ERROR|DEBUG)[: ]"
@@ -133,9 +134,13 @@ _PROMPT = re.compile(
 
 def without_tags(text: str) -> str:
     """The text with injected elements blanked out by spaces, so that offsets stay true (WIRE §10)."""
-    if "<" not in text:
-        return text
-    return _TAGGED.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+    if "mage" in text:
+        text = _IMAGE.sub(_blank, text)
+    return _TAGGED.sub(_blank, text) if "<" in text else text
+
+
+def _blank(match: re.Match[str]) -> str:
+    return re.sub(r"[^\n]", " ", match[0])
 
 
 def is_log_line(line: str) -> bool:

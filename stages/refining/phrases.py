@@ -28,6 +28,7 @@ class Phrases:
     output_of: str
     chose: str
     agreed: str
+    declined: str
     asked: str
     rejected: str
     plan_approved: str
@@ -66,6 +67,7 @@ ENGLISH = Phrases(
     output_of="Output of {what}: {line}",
     chose="The user chose {number}: {option}",
     agreed="Agreed: {question}",
+    declined="The user declined: {question}",
     asked="Asked: {question}",
     rejected="The user rejected {what}.",
     plan_approved="The user approved the plan{what}.",
@@ -104,6 +106,7 @@ CHINESE = Phrases(
     output_of="{what} 的输出：{line}",
     chose="用户选择了 {number}：{option}",
     agreed="同意：{question}",
+    declined="用户拒绝了提议：{question}",
     asked="提问：{question}",
     rejected="用户拒绝了 {what}。",
     plan_approved="用户批准了计划{what}。",

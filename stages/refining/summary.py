@@ -67,6 +67,8 @@ def _head(asked: Ask, answer: Answer | None, before: str, words: Phrases) -> str
         return f"{chosen} ({answer.rest})" if answer.rest else chosen
     if answer.kind == "yes" and answer.text:
         return words.agreed.format(question=answer.text)
+    if answer.kind == "no" and answer.text:
+        return words.declined.format(question=answer.text)
     context = answer.text or before
     return (
         words.context.format(text=asked.text.rstrip(".。!！"), about=clip(context, 110))
