@@ -94,8 +94,8 @@ class Essence:
         flagged, not refused. Raises BadInput for an empty text or broken frontmatter and EssenceTooLarge,
         without a write.
         """
-        body = self._redact(without_fences(content)).replace("\r\n", "\n").encode("utf-8", "replace").decode()
-        body = memory_file.parse(body).body  # a frontmatter that came along is ours to write
+        # A frontmatter that came along is ours to write.
+        body = memory_file.parse(memory_file.printable_body(self._redact(without_fences(content)))).body
         if not body:
             raise BadInput(
                 "content is empty: an essence is never wiped; edit or remove essence/essence.md by hand"

@@ -126,7 +126,7 @@ def _set_mapping(data: CommentedMap, name: str, value: Scalars) -> None:
     for key in [key for key in target if key not in value]:
         del target[key]
     for key, entry in value.items():
-        if str(target.get(key)) != str(entry):
+        if key not in target or str(target[key]) != str(entry):
             target[key] = _text(entry) if isinstance(entry, str) else entry
 
 

@@ -212,8 +212,7 @@ class Memories(MemoryReader):
         size = len(content.encode("utf-8", "replace"))
         if size > CONTENT_LIMIT:
             raise BadInput(f"content has {size} bytes; a memory holds at most {CONTENT_LIMIT}")
-        text = self._redact(without_fences(content)).replace("\r\n", "\n").encode("utf-8", "replace").decode()
-        return text.strip("\n") if text.strip() else None
+        return memory_file.printable_body(self._redact(without_fences(content))) or None
 
     def _clean_source(self, source: Source) -> dict[str, str | int]:
         if source is None or isinstance(source, str):

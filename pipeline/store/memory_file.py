@@ -134,7 +134,7 @@ def edited(file: MemoryFile, changes: Mapping[str, Value], body: str | None = No
     )
 
     head = frontmatter_edit.edited_head(file.head or "", changes, file.fields)
-    rest = file.rest if body is None else "\n" + _printable_body(body) + "\n"
+    rest = file.rest if body is None else "\n" + printable_body(body) + "\n"
     if file.head is None and body is None:
         rest = "\n" + rest.lstrip("\n")
     return replace(parse(f"---\n{head}---\n{rest}"), newline=file.newline, bom=file.bom)
@@ -191,9 +191,10 @@ def printable(text: str) -> str:
     return _CONTROL.sub("", _LINE_BREAKS.sub(" ", text)).strip()
 
 
-def _printable_body(body: str) -> str:
-    body = body.replace("\r\n", "\n").encode("utf-8", "replace").decode("utf-8")
-    return body.strip("\n")
+def printable_body(body: str) -> str:
+    """Markdown as it is kept: line ends ``\\n``, no blank lines around it, no lone surrogates."""
+    text = body.replace("\r\n", "\n").replace("\r", "\n").encode("utf-8", "replace").decode("utf-8")
+    return text.strip("\n") if text.strip() else ""
 
 
 def _split(text: str) -> tuple[str, str] | None:

@@ -7,12 +7,10 @@ from pipeline.store import memory_file
 ANY_TEXT = st.text(st.characters(codec="utf-8"), max_size=60)
 LINE = ANY_TEXT.map(memory_file.printable)
 TAGS = st.lists(ANY_TEXT, max_size=5).map(memory_file.clean_tags)
-BODY = ANY_TEXT.map(lambda text: text.replace("\r\n", "\n").strip("\n")).map(
-    lambda text: text if text.strip() else ""
-)
+BODY = ANY_TEXT.map(memory_file.printable_body)
 
 
-@settings(max_examples=300)
+@settings(max_examples=200, deadline=None)
 @given(title=LINE, tags=TAGS, body=BODY, note=LINE)
 def test_any_title_tags_and_body_come_back_as_they_went(
     title: str, tags: tuple[str, ...], body: str, note: str
@@ -30,7 +28,8 @@ def test_any_title_tags_and_body_come_back_as_they_went(
 @given(st.text(max_size=200))
 def test_any_text_can_be_read_and_printed_again(text: str) -> None:
     file = memory_file.parse(text)
-    assert memory_file.render(file).replace("\r\n", "\n").replace(" ", "") or not text
+    if "\r" not in text and not text.lstrip("\ufeff").startswith("---"):
+        assert memory_file.render(file) == text
 
 
 HAND_MADE = """\
