@@ -70,7 +70,9 @@ def _unique(values: Iterable[str], limit: int) -> tuple[str, ...]:
 
 
 def _texts(reading: Reading) -> Iterator[str]:
-    """The texts that are searched for names: what was asked, then what was said, latest first matter as much."""
+    """The texts that are searched for names: what was asked, then what was said, latest first matter
+    as much.
+    """
     yield _ends(reading.asked)
     for said in reading.said:
         yield _ends(said.text)
@@ -80,7 +82,7 @@ def _ends(text: str) -> str:
     return text if len(text) <= 2 * _TEXT_READ else f"{text[:_TEXT_READ]}\n{text[-_TEXT_READ:]}"
 
 
-# --- files ------------------------------------------------------------------------------------------------------
+# --- files --------------------------------------------------------------------------------------------------
 
 
 def _written(calls: list[ToolCall], cwd: str | None) -> Iterator[str]:
@@ -110,7 +112,7 @@ def _read(calls: list[ToolCall], cwd: str | None) -> Iterator[str]:
             yield from (pasted.relative(path, cwd) for path in arguments.patched_paths(call.outcome))
 
 
-# --- errors -----------------------------------------------------------------------------------------------------
+# --- errors -------------------------------------------------------------------------------------------------
 
 
 def _errors(reading: Reading, calls: list[ToolCall]) -> Iterator[str]:
@@ -135,7 +137,7 @@ def _pasted_errors(reading: Reading) -> Iterator[str]:
     yield from failures.exceptions(text)
 
 
-# --- names ------------------------------------------------------------------------------------------------------
+# --- names --------------------------------------------------------------------------------------------------
 
 
 def _edited_symbols(call: ToolCall) -> Iterator[str]:
@@ -155,7 +157,7 @@ def _urls(calls: list[ToolCall], texts: list[str]) -> Iterator[str]:
     for text in texts:
         yield from mentions.urls(text)
     for call in calls:
-        if call.name in ("FetchURL", "WebFetch", "Fetch") or call.command and "://" in call.command:
+        if call.name in ("FetchURL", "WebFetch", "Fetch") or (call.command and "://" in call.command):
             yield from mentions.urls(call.command or call.args)
 
 

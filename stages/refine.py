@@ -44,15 +44,19 @@ _CONNECTIVE = re.compile(
 _POINTS = re.compile(r"\b(?:it|this|that|them|these|those)\b|它|这个|那个", re.IGNORECASE)
 _IT_FAILS = re.compile(r"^It (?=(?:still |now )?(?:fails|failed|works|passes|crashes)\b)")
 _PROBLEM = re.compile(
-    r"\b(?:doesn't|doesnt|does not|didn't|won't|can't|cannot|is not|isn't|not working|don't see|do not see|fails?|failed"
+    r"\b(?:doesn't|doesnt|does not|didn't|won't|can't|cannot|is not|isn't|not working|don't see|do not see"
+    r"|fails?|failed"
     r"|failing|broken|crash(?:es|ed|ing)?|wrong|stuck|is undefined|unable"
     r"|(?:getting|get|see|seeing|hit|hits|hitting|throws?|gives?) (?:\w+ ){0,4}errors?)\b"
     r"|报错|失败|不(?:行|对|能|工作|生效|显示)|崩溃|出错|没有?(?:生效|反应|显示)|无法|卡住|丢失",
     re.IGNORECASE,
 )
 _NO_PROBLEM = re.compile(
-    r"^(?:make sure|don't|do not|please|fix|add|if|we|you|why|so|update|let|read|there is|ensure|check|show|handle|now|when|run|create|write|make|use|test|look|list|try|explain|give|do|tell|find|remove|delete|implement|build|start|list)\b"
-    r"|\b(?:please|fix|without|let's|make sure|can you|until|because|want|care|matter|important|issue|reverted|mind|need)\b"
+    r"^(?:make sure|don't|do not|please|fix|add|if|we|you|why|so|update|let|read|there is|ensure|check|show"
+    r"|handle|now|when|run|create|write|make|use|test|look|list|try|explain|give|do|tell|find|remove|delete"
+    r"|implement|build|start|list)\b"
+    r"|\b(?:please|fix|without|let's|make sure|can you|until|because|want|care|matter|important|issue"
+    r"|reverted|mind|need)\b"
     r"|我们|不要|请|别|如果|检查|确保|处理|修|帮|希望|能不能|避免",
     re.IGNORECASE,
 )
@@ -125,17 +129,18 @@ def _from_user(asked: Ask, answer: answers.Answer | None, before: str, words: Ph
 
 
 def _placed(text: str, earlier: tuple[Sentence, ...], before: str, words: Phrases) -> str:
-    """A person's sentence with what it points at beside it, if it does not stand alone: said earlier, or asked before."""
-    short = len(text) < POINTING and (text.count(" ") < 5 if text.isascii() else len(text) < 8)
-    if claims.is_self_contained(text) and not short and not (len(text) < POINTING and _POINTS.search(text)):
+    """A person's sentence with what it points at beside it, if it does not stand alone: said earlier,
+    or asked before.
+    """
+    standing = claims.is_self_contained(text)
+    points = not standing or (len(text) < POINTING and _POINTS.search(text) is not None)
+    if not points and (text.count(" ") >= 5 if text.isascii() else len(text) >= 8):
         return text
     said = [strip_lead(sentence.text) for sentence in earlier]
-    about = (
-        next((said for said in reversed(said) if len(said) > 12 and not decisions.by_user(said)), "")
-        or before
-    )
+    about = next((said for said in reversed(said) if len(said) > 12 and not decisions.by_user(said)), "")
+    about = about or (before if points else "")
     if not about:
-        return text if claims.is_self_contained(text) else ""
+        return text if standing else ""
     return words.context.format(text=text.rstrip(".。!！"), about=clip(about.rstrip(".。"), 110))
 
 
@@ -240,6 +245,6 @@ def _ended(text: str) -> str:
         return text
     return (
         f"{text}。"
-        if "\u3400" <= text[-1] <= "\u9fff" or text[-1] in "”）" and not text.isascii() and is_chinese(text)
+        if "\u3400" <= text[-1] <= "\u9fff" or (text[-1] in "”）" and not text.isascii() and is_chinese(text))
         else f"{text}."
     )

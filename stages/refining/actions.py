@@ -21,18 +21,25 @@ FACT_LENGTH = 280
 _TOKENS = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'|[\w.%$-]*\w[\w.%$-]*|[^\s\w]|\s+")
 _NAME = re.compile(r"[A-Za-z_\u4e00-\u9fff][\w.-]*$")
 DEFINITION = re.compile(
-    r"^[ \t]*(?:export\s+(?:default\s+)?|pub(?:\(\w+\))?\s+|public\s+|private\s+|protected\s+|static\s+|async\s+|abstract\s+|@\w+\s+)*"
+    r"^[ \t]*(?:export\s+(?:default\s+)?|pub(?:\(\w+\))?\s+|public\s+|private\s+|protected\s+|static\s+"
+    r"|async\s+|abstract\s+|@\w+\s+)*"
     r"(?:(?P<function>def|fn|func|function\*?)\s+(?:\([^)\n]{0,60}\)\s*)?(?P<fname>[A-Za-z_$][\w$]*)"
     r"|(?P<class>class|interface|struct|enum|trait|type)\s+(?P<cname>[A-Z][\w$]*)"
-    r"|(?:const|let|var)\s+(?P<vname>[A-Za-z_$][\w$]*)\s*(?::[^=\n]{1,80})?=\s*(?P<arrow>(?:async\s*)?(?:\([^\n]{0,120}\)|\w+)\s*(?::[^=\n]{0,60})?=>|function|use(?:State|Ref|Callback|Memo)\b)?"
+    r"|(?:const|let"
+    r"|var)\s+(?P<vname>[A-Za-z_$][\w$]*)\s*(?::[^=\n]{1,80})?=\s*(?P<arrow>(?:async\s*)?(?:\([^\n]{0,120}\)"
+    r"|\w+)\s*(?::[^=\n]{0,60})?=>|function|use(?:State|Ref|Callback|Memo)\b)?"
     r"|(?P<constant>[A-Z][A-Z0-9_]{2,})\s*(?::[^=\n]{1,40})?=(?!=))",
     re.MULTILINE,
 )
 _MD_TITLE = re.compile(r"^#\s+(.{2,100})$", re.MULTILINE)
 _COMMIT = re.compile(r"^\[[^\]\s]{1,100}(?: \(root-commit\))? ([0-9a-f]{7,40})\] (.{1,160})$", re.MULTILINE)
 _TESTS = re.compile(
-    r"=*\s*((?:\d+ (?:failed|passed|skipped|errors?|warnings?|deselected|xfailed)(?:, )?)+)(?: in [\d.]+s?)?|^\s*Tests:?\s+((?:\d+ (?:failed|passed|skipped|todo)[,| ]*)*\d+ (?:passed|total|failed)\b[^\n]{0,30})"
-    r"|test result: (?:ok|FAILED)\. (\d+ passed; \d+ failed)|^(Ran \d+ tests? in [\d.]+s)|^\s*(\d+ passing\b(?: \([^)\n]{1,12}\))?(?:\s+\d+ failing)?)|^(# pass \d+)|^(OK \(\d+ tests?[^)\n]{0,40}\))",
+    r"=*\s*((?:\d+ (?:failed|passed|skipped|errors?|warnings?|deselected"
+    r"|xfailed)(?:, )?)+)(?: in [\d.]+s?)?|^\s*Tests:?\s+((?:\d+ (?:failed|passed|skipped"
+    r"|todo)[,| ]*)*\d+ (?:passed|total|failed)\b[^\n]{0,30})"
+    r"|test result: (?:ok|FAILED)\. (\d+ passed; \d+ failed)|^(Ran \d+ tests? in [\d.]+s)"
+    r"|^\s*(\d+ passing\b(?: \([^)\n]{1,12}\))?(?:\s+\d+ failing)?)|^(# pass \d+)"
+    r"|^(OK \(\d+ tests?[^)\n]{0,40}\))",
     re.MULTILINE,
 )
 _TEST_PROGRAM = re.compile(
@@ -44,7 +51,9 @@ _CHECK_PROGRAM = re.compile(
 
 
 def facts(actions: tuple[Action, ...], words: Phrases) -> list[Fact]:
-    """Everything worth saying about the actions, in their order; failures that were later repaired stay in."""
+    """Everything worth saying about the actions, in their order; failures that were later repaired
+    stay in.
+    """
     found: list[tuple[int, Fact]] = []
     edited: dict[str, tuple[int, Action]] = {}
     seen: set[str] = set()
@@ -164,7 +173,8 @@ def _is_tool_slip(line: str) -> bool:
     """A mistake in using a tool (text not found, file not read yet), not a fact about the work."""
     return (
         re.match(
-            r"(?:String to replace not found|No changes to make|File has not been read|Found \d+ matches|old_string|.{0,40}has been modified since read)",
+            r"(?:String to replace not found|No changes to make|File has not been read|Found \d+ matches"
+            r"|old_string|.{0,40}has been modified since read)",
             line,
         )
         is not None
@@ -216,7 +226,8 @@ def _one_line(outcome: str) -> str:
 def _worth_quoting(command: str) -> bool:
     named = shell.programs(command)
     return bool(named) and named[-1].split(" ")[0] not in (
-        "ls", "cat", "grep", "rg", "find", "head", "tail", "sed", "git", "echo", "mkdir", "cd", "wc", "which", "pwd", "kill", "pkill", "curl", "sleep", "printf", "lsof",
+        "ls", "cat", "grep", "rg", "find", "head", "tail", "sed", "git", "echo", "mkdir", "cd", "wc",
+        "which", "pwd", "kill", "pkill", "curl", "sleep", "printf", "lsof",
     )  # fmt: skip
 
 
@@ -227,7 +238,7 @@ def _answer(action: Action, words: Phrases) -> Iterator[Fact]:
         yield _fact("decision", words.answered.format(question=clip(question, 100), answer=answer), action)
 
 
-# --- what an edit changed ---------------------------------------------------------------------------------------
+# --- what an edit changed -----------------------------------------------------------------------------------
 
 
 def _changes(action: Action, words: Phrases) -> list[Fact]:
@@ -250,7 +261,9 @@ def _about_content(content: str, path: str) -> str:
 
 
 def describe_edit(edit: Edit, words: Phrases) -> str:
-    """An edit in a few words: ``PORT 3000 → 3001``, the line that replaced a line, or the names added and removed."""
+    """An edit in a few words: ``PORT 3000 → 3001``, the line that replaced a line, or the names added
+    and removed.
+    """
     old, new = edit.old.strip("\n"), edit.new.strip("\n")
     if edit.whole and "\n" not in old and "\n" not in new and old and new:
         short = _token_change(old.strip(), new.strip())

@@ -25,37 +25,53 @@ _EN_ORDINALS = {
     "five": 5,
 }
 _POLITE = re.compile(
-    r"^(?:(?:ok(?:ay)?|yes|yep|yeah|sure|great|good|please|let's|lets|i(?:'d| would)? (?:like|prefer|want|choose|pick|think)|go(?: ahead)?(?: and)? (?:with|for)|go|use|do|try|take|pick|choose|select|implement|start with|with|the|好的?|行|可以|嗯|那就?|就|我?选择?|我想?要|用|走|按|采用|请|先做?|实现)[\s,.:，。!！]*)+",
+    r"^(?:(?:ok(?:ay)?|yes|yep|yeah|sure|great|good|please|let's|lets|i(?:'d| would)? (?:like|prefer|want"
+    r"|choose|pick|think)|go(?: ahead)?(?: and)? (?:with|for)|go|use|do|try|take|pick|choose|select"
+    r"|implement|start with|with|the|好的?|行|可以|嗯|那就?|就|我?选择?|我想?要|用|走|按|采用|请|先做?"
+    r"|实现)[\s,.:，。!！]*)+",
     re.IGNORECASE,
 )
 _SELECTION = re.compile(
     r"(?:(?:option|choice|plan|approach|number|no\.?|solution|#|方案|选项|计划|思路|方法|做法|第)\s*)?"
-    r"(?P<what>\d{1,2}|[一二两三四五六七八九]|[A-Fa-f](?![a-z])|(?:first|second|third|fourth|fifth|one|two|three|four|five)\b)"
-    r"\s*(?:个|种|项|条|号|点)?(?:方案|选项|option|one|approach|plan|choice|吧|。|\.|!|！|please|$|\s|[,，;；:：)])",
+    r"(?P<what>\d{1,2}|[一二两三四五六七八九]|[A-Fa-f](?![a-z])|(?:first|second|third|fourth|fifth|one|two"
+    r"|three|four|five)\b)"
+    r"\s*(?:个|种|项|条|号|点)?(?:方案|选项|option|one|approach|plan|choice|吧|。|\.|!|！|please|$|\s"
+    r"|[,，;；:：)])",
     re.IGNORECASE,
 )
 _AFFIRMATIVE = re.compile(
-    r"(?:(?:yes|yep|yeah|yup|sure|ok(?:ay)?|please(?: do)?|do it|do that|go ahead|go for it|proceed|go on|sounds good|looks good|lgtm|agreed?|correct|right|exactly|perfect|great|good|fine|continue|keep going|approved?|make it so|that works|works for me|let's do (?:it|this|that)|let's go|start|begin|(?:let's )?implement(?: (?:it|this|that))?|(?:just )?do (?:it|this|so)|start (?:implementing|working)|ship it|carry on|next|y|k"
-    r"|好的?|好吧|行|可以|嗯+|是的?|对的?|没问题|同意|继续|开始吧?|做吧|改吧|就这样|就这么(?:办|做|定)|按你说的(?:来|做|办)?|请继续|执行吧?|确认|批准|通过|当然|要|需要|没错|来吧|搞吧|干吧|动手吧|开工|那就(?:这样|改|做)吧?|ok)"
-    r"(?:[\s,.!;:，。！、～~]+|(?=[\u4e00-\u9fff])|$)(?:please|then|thanks?|now|and|with it|吧|了|谢谢|呀|啊|哈)?[\s,.!，。！]*)+",
+    r"(?:(?:yes|yep|yeah|yup|sure|ok(?:ay)?|please(?: do)?|do it|do that|go ahead|go for it|proceed|go on"
+    r"|sounds good|looks good|lgtm|agreed?|correct|right|exactly|perfect|great|good|fine|continue"
+    r"|keep going|approved?|make it so|that works|works for me|let's do (?:it|this|that)|let's go|start"
+    r"|begin|(?:let's )?implement(?: (?:it|this|that))?|(?:just )?do (?:it|this|so)|start (?:implementing"
+    r"|working)|ship it|carry on|next|y|k"
+    r"|好的?|好吧|行|可以|嗯+|是的?|对的?|没问题|同意|继续|开始吧?|做吧|改吧|就这样|就这么(?:办|做|定)"
+    r"|按你说的(?:来|做|办)?|请继续|执行吧?|确认|批准|通过|当然|要|需要|没错|来吧|搞吧|干吧|动手吧|开工"
+    r"|那就(?:这样|改|做)吧?|ok)"
+    r"(?:[\s,.!;:，。！、～~]+|(?=[\u4e00-\u9fff])|$)(?:please|then|thanks?|now|and|with it|吧|了|谢谢|呀"
+    r"|啊|哈)?[\s,.!，。！]*)+",
     re.IGNORECASE,
 )
 _NEGATIVE = re.compile(
-    r"(?:no|nope|nah|don't|do not|not now|stop|cancel|不|不要|不用|不行|不需要|算了|别|先别|不对|取消|否)[\s,.!，。！了吧]*(?:thanks?(?: you)?|谢谢)?[\s,.!，。！]*",
+    r"(?:no|nope|nah|don't|do not|not now|stop|cancel|不|不要|不用|不行|不需要|算了|别|先别|不对|取消"
+    r"|否)[\s,.!，。！了吧]*(?:thanks?(?: you)?|谢谢)?[\s,.!，。！]*",
     re.IGNORECASE,
 )
 _OPTION_HEAD = re.compile(
-    r"(?:option|approach|plan|choice|solution|alternative|way|方案|选项|方法|思路|做法|计划)\s*(?P<n>\d{1,2}|[A-F]|[一二三四五六七八九])\s*(?:[:：.)、—–(（-]|$)\s*(?P<rest>.*)",
+    r"(?:option|approach|plan|choice|solution|alternative|way|方案|选项|方法|思路|做法"
+    r"|计划)\s*(?P<n>\d{1,2}|[A-F]|[一二三四五六七八九])\s*(?:[:：.)、—–(（-]|$)\s*(?P<rest>.*)",
     re.IGNORECASE,
 )
 _RECOMMENDED = re.compile(r"\((?:recommended|most common|simplest)[^)]*\)|（推荐[^）]*）", re.IGNORECASE)
 _QUESTION = re.compile(r"[?？][\"'”*_`)]*\s*$")
 _ASKING = re.compile(
-    r"^(?:so,? )?(?:would you like(?: me)? to|do you want(?: me)? to|should i|shall i|shall we|should we|want me to|can i|may i)\s+|^(?:那)?(?:我)?(?:要不要|是否|需要我|要我|可以|我可以)(?:现在|先|就)?",
+    r"^(?:so,? )?(?:would you like(?: me)? to|do you want(?: me)? to|should i|shall i|shall we|should we"
+    r"|want me to|can i|may i)\s+|^(?:那)?(?:我)?(?:要不要|是否|需要我|要我|可以|我可以)(?:现在|先|就)?",
     re.IGNORECASE,
 )
 _ASKING_END = re.compile(
-    r"(?:好吗|可以吗|行吗|对吗|怎么样|好不好|吗|吧)?\s*[?？][\"'”*_`)]*\s*$|,? (?:is that ok(?:ay)?|right|ok(?:ay)?)\?$",
+    r"(?:好吗|可以吗|行吗|对吗|怎么样|好不好|吗|吧)?\s*[?？][\"'”*_`)]*\s*$|,? (?:is that ok(?:ay)?|right"
+    r"|ok(?:ay)?)\?$",
     re.IGNORECASE,
 )
 _WHICH = re.compile(r"which|what|how|any|anything|is there|哪|什么|怎么|如何|还有", re.IGNORECASE)
@@ -63,7 +79,9 @@ _ADVISES = re.compile(
     r"建议|推荐|\b(?:i(?:'d| would)? (?:recommend|suggest)|recommendation|my advice)\b", re.IGNORECASE
 )
 _HAS_CHOICE = re.compile(
-    r"\b(?:instead|rather|switch|replace|use|approach|option|plan|go with|move to|migrate|drop|keep|adopt|recommend|suggest|design|strategy)\b|建议|推荐|先不|方案|改用|换成|采用|代替|迁移|保留|弃用|不再|计划|思路|用",
+    r"\b(?:instead|rather|switch|replace|use|approach|option|plan|go with|move to|migrate|drop|keep|adopt"
+    r"|recommend|suggest|design|strategy)\b|建议|推荐|先不|方案|改用|换成|采用|代替|迁移|保留|弃用|不再"
+    r"|计划|思路|用",
     re.IGNORECASE,
 )
 
@@ -127,7 +145,9 @@ def _agreement(message: str, answered: str | None) -> Answer | None:
 
 
 def _selected(message: str) -> list[str]:
-    """The options that a message names, normalised to "1", "2" … or letters; empty if it is not a selection."""
+    """The options that a message names, normalised to "1", "2" … or letters; empty if it is not a
+    selection.
+    """
     rest = _POLITE.sub("", message).strip()
     match = _SELECTION.match(rest + " ")
     if match is None:
@@ -142,7 +162,7 @@ def _selected(message: str) -> list[str]:
     if (
         bare
         and tail
-        and (word.isalpha() and len(word) == 1 or word in _EN_ORDINALS)
+        and ((word.isalpha() and len(word) == 1) or word in _EN_ORDINALS)
         and not re.match(r"(?:option|one|approach)", tail)
     ):
         return []
@@ -173,7 +193,9 @@ def _number(word: str) -> str:
 
 
 def options(text: str) -> dict[str, str]:
-    """The options that a text ends up offering: headed ones ("Option 2: …", "方案二：…"), else its last numbered list."""
+    """The options that a text ends up offering: headed ones ("Option 2: …", "方案二：…"), else its last numbered
+    list.
+    """
     headed: dict[str, str] = {}
     listed: list[dict[str, str]] = []
     offset, part = windows(text)[-1]
@@ -182,12 +204,8 @@ def options(text: str) -> dict[str, str]:
         match = _OPTION_HEAD.match(plain(block.text)) if block.kind in ("heading", "item", "para") else None
         if match:
             headed[_number(match["n"])] = _describe(match["rest"], parsed, index)
-        elif (
-            block.kind == "item"
-            and block.number
-            and block.level == 0
-            or block.kind == "heading"
-            and re.match(r"\d[.)]", block.text)
+        elif (block.kind == "item" and block.number and block.level == 0) or (
+            block.kind == "heading" and re.match(r"\d[.)]", block.text)
         ):
             number = _number(block.number or block.text[0])
             if number in ("1", "A") or not listed:
@@ -225,7 +243,9 @@ def question(text: str) -> str:
 
 
 def proposal(text: str) -> str:
-    """What a "yes" to this text agrees to: its closing question without the asking, else what it recommends."""
+    """What a "yes" to this text agrees to: its closing question without the asking, else what it
+    recommends.
+    """
     asked = question(text)
     if asked and not _WHICH.match(asked):
         return _ASKING.sub("", _ASKING_END.sub("", asked)).strip(" ?？") or asked

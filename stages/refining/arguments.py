@@ -28,7 +28,9 @@ class Edit:
 
 
 def parse(args: str) -> dict[str, object]:
-    """The arguments as an object; of cut JSON, its string members (also nested ones, the first of each name)."""
+    """The arguments as an object; of cut JSON, its string members (also nested ones, the first of each
+    name).
+    """
     try:
         value = orjson.loads(args)
     except orjson.JSONDecodeError:
@@ -62,7 +64,9 @@ def first_text(args: dict[str, object], *keys: str) -> str:
 
 
 def edits(args: dict[str, object]) -> list[Edit]:
-    """The replacements of an edit call: one pair, or a list of them (kimi-cli's ``edit``, MultiEdit's ``edits``)."""
+    """The replacements of an edit call: one pair, or a list of them (kimi-cli's ``edit``, MultiEdit's
+    ``edits``).
+    """
     found = []
     for item in _edit_items(args):
         old, new = first_text(item, *OLD_KEYS), first_text(item, *NEW_KEYS)
@@ -87,7 +91,8 @@ def content(args: dict[str, object]) -> str:
 
 
 _DIFF_PATH = re.compile(
-    r"^(?:diff --git a/(?P<git>\S+) b/\S+|\+\+\+ (?:b/)?(?P<plus>[^\s]+)|\*\*\* (?:Add|Update|Delete) File: (?P<patch>[^\n]+)|\*\*\* Move to: (?P<move>[^\n]+))",
+    r"^(?:diff --git a/(?P<git>\S+) b/\S+|\+\+\+ (?:b/)?(?P<plus>[^\s]+)|\*\*\* (?:Add|Update"
+    r"|Delete) File: (?P<patch>[^\n]+)|\*\*\* Move to: (?P<move>[^\n]+))",
     re.MULTILINE,
 )
 

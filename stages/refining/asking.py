@@ -1,4 +1,6 @@
-"""What was asked: the request in a person's message, without acknowledgements, pasted logs and injected elements."""
+"""What was asked: the request in a person's message, without acknowledgements, pasted logs and
+injected elements.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +17,20 @@ ASK_LENGTH = 150
 MAX_SENTENCES = 40
 
 _REQUEST = re.compile(
-    r"[?？]\s*$|\b(?:please|can you|could you|let's|lets|we need|i need|i want|we want|i'd like|help me|make|fix|add|update|implement|create|write|change|remove|delete|explain|review|check|find|read|show|give|tell|run|test|set up|build|deploy|move|rename|refactor|investigate|look|use|plan|figure|debug|commit|push|merge|keep|start|begin|put|don't|do not|why|how|what)\b"
-    r"|请|帮|把|改|加|修|删|写|看|查|为什么|怎么|如何|实现|添加|更新|解释|分析|重构|运行|测试|能不能|可以|需要|想要|不要|用",
+    r"[?？]\s*$|\b(?:please|can you|could you|let's|lets|we need|i need|i want|we want|i'd like|help me"
+    r"|make|fix|add|update|implement|create|write|change|remove|delete|explain|review|check|find|read|show"
+    r"|give|tell|run|test|set up|build|deploy|move|rename|refactor|investigate|look|use|plan|figure|debug"
+    r"|commit|push|merge|keep|start|begin|put|don't|do not|why|how|what)\b"
+    r"|请|帮|把|改|加|修|删|写|看|查|为什么|怎么|如何|实现|添加|更新|解释|分析|重构|运行|测试|能不能|可以"
+    r"|需要|想要|不要|用",
     re.IGNORECASE,
 )
 _ACK = re.compile(
-    r"(?:(?:ok(?:ay)?|great|good|nice|perfect|cool|yes|yep|yeah|no|nope|thanks?|thank you|awesome|excellent|hmm+|alright|right|sure|done|hi|hello|hey)(?: (?:job|work|thanks|good|then|now))?"
-    r"|(?:that|this|it|those|these)(?:'s| is| are)? (?:all )?(?:works?|good|great|better|fine|perfect|right|correct|nice)(?: (?:now|well|great|better|good))?|works(?: great| now| well)?|mostly working(?: now)?"
+    r"(?:(?:ok(?:ay)?|great|good|nice|perfect|cool|yes|yep|yeah|no|nope|thanks?|thank you|awesome|excellent"
+    r"|hmm+|alright|right|sure|done|hi|hello|hey)(?: (?:job|work|thanks|good|then|now))?"
+    r"|(?:that|this|it|those|these)(?:'s| is| are)? (?:all )?(?:works?|good|great|better|fine|perfect|right"
+    r"|correct|nice)(?: (?:now|well|great|better|good))?|works(?: great| now| well)?"
+    r"|mostly working(?: now)?"
     r"|好的?|行|可以|嗯+|不错|很好|谢谢|辛苦了|没问题|收到|你好)[\s,.!;:，。！、；：]*",
     re.IGNORECASE,
 )
@@ -32,7 +41,8 @@ _BASH_OUT = re.compile(
 )
 _COMMAND_NAME = re.compile(r"<command-name>(.{1,80}?)</command-name>")
 _NOTICE = re.compile(
-    r"(?:title|description|summary)=\"([^\"]{3,160})\"|<(?:title|summary|description)>([^<]{3,160})<|^(?:Title|Status|Summary): ?([^\n]{3,160})$",
+    r"(?:title|description|summary)=\"([^\"]{3,160})\"|<(?:title|summary|description)>([^<]{3,160})<"
+    r"|^(?:Title|Status|Summary): ?([^\n]{3,160})$",
     re.MULTILINE,
 )
 _FENCED = re.compile(r"^```[^\n]*\n(.{0,4000}?)^```", re.MULTILINE | re.DOTALL)
@@ -135,7 +145,8 @@ def _pasted(logs: list[str], asked: str) -> tuple[str, str]:
 def _failing(text: str) -> bool:
     return (
         re.search(
-            r"\d+ (?:errors?|problems?|failed)\b|^fatal: |^panic: |npm (?:ERR!|error)|\[ERROR\]|✖|⨯|^\W{0,4}(?:Uncaught |Unhandled )?Error: |^Failed to \w+",
+            r"\d+ (?:errors?|problems?|failed)\b|^fatal: |^panic: |npm (?:ERR!|error)|\[ERROR\]|✖|⨯"
+            r"|^\W{0,4}(?:Uncaught |Unhandled )?Error: |^Failed to \w+",
             text,
             re.MULTILINE,
         )

@@ -7,7 +7,8 @@ import re
 from stages.model import Entities, Fact
 
 CATEGORIES = (
-    "bugfix", "feature", "refactor", "decision", "question", "investigation", "config", "docs", "test", "review", "chore",
+    "bugfix", "feature", "refactor", "decision", "question", "investigation", "config", "docs", "test",
+    "review", "chore",
 )  # fmt: skip
 """bugfix: something broken was repaired or tried to be · feature: something new was built · refactor: same
 behaviour, other shape · decision: a choice was made · question: an answer, no change · investigation: looked
@@ -17,23 +18,28 @@ written or run · review: existing work was examined and judged · chore: commit
 MAX_CATEGORIES = 3
 
 _FIX = re.compile(
-    r"\b(?:fix(?:es|ed|ing)?|bug|broken|crash\w*|fail(?:s|ed|ing|ure)?|errors?|doesn't work|not working|wrong|issue|regression|repair)\b|修复|修|报错|失败|崩溃|出错|不对|问题|无法|不能|故障",
+    r"\b(?:fix(?:es|ed|ing)?|bug|broken|crash\w*|fail(?:s|ed|ing|ure)?|errors?|doesn't work|not working"
+    r"|wrong|issue|regression|repair)\b|修复|修|报错|失败|崩溃|出错|不对|问题|无法|不能|故障",
     re.IGNORECASE,
 )
 _FEATURE = re.compile(
-    r"\b(?:add|implement|create|build|support|introduce|feature|allow|make)\b|新增|添加|增加|实现|支持|加(?:一|个|上)|做一?个|开发",
+    r"\b(?:add|implement|create|build|support|introduce|feature|allow|make)\b|新增|添加|增加|实现|支持"
+    r"|加(?:一|个|上)|做一?个|开发",
     re.IGNORECASE,
 )
 _REFACTOR = re.compile(
-    r"\b(?:refactor\w*|rename\w*|restructure|clean ?up|simplif\w+|extract|reorgani[sz]e|dedup\w*|consolidate|split)\b|重构|重命名|拆分|整理|抽取|简化",
+    r"\b(?:refactor\w*|rename\w*|restructure|clean ?up|simplif\w+|extract|reorgani[sz]e|dedup\w*"
+    r"|consolidate|split)\b|重构|重命名|拆分|整理|抽取|简化",
     re.IGNORECASE,
 )
 _QUESTION = re.compile(
-    r"[?？]\s*$|^(?:what|why|how|where|which|who|when|is|are|does|do|can|could|should|explain|tell me|describe)\b|为什么|怎么|什么|如何|吗[？?]?$|解释|哪",
+    r"[?？]\s*$|^(?:what|why|how|where|which|who|when|is|are|does|do|can|could|should|explain|tell me"
+    r"|describe)\b|为什么|怎么|什么|如何|吗[？?]?$|解释|哪",
     re.IGNORECASE,
 )
 _INVESTIGATE = re.compile(
-    r"\b(?:investigate|look into|debug|analy[sz]e|research|explore|find out|figure out|understand|examine|trace|search)\b|排查|调查|分析|研究|看看|查一?下|定位",
+    r"\b(?:investigate|look into|debug|analy[sz]e|research|explore|find out|figure out|understand|examine"
+    r"|trace|search)\b|排查|调查|分析|研究|看看|查一?下|定位",
     re.IGNORECASE,
 )
 _REVIEW = re.compile(
@@ -42,7 +48,8 @@ _REVIEW = re.compile(
 )
 _TEST = re.compile(r"\b(?:tests?|testing|coverage|e2e|unit test)\b|测试|用例|覆盖率", re.IGNORECASE)
 _CONFIG = re.compile(
-    r"\b(?:config\w*|env(?:ironment)?|deploy\w*|docker\w*|ci|pipeline|lint(?:er|ing)?|install|dependenc\w+|upgrade|setup|set up|vercel|fly\.io|port)\b|配置|部署|环境变量|依赖|安装|升级|端口",
+    r"\b(?:config\w*|env(?:ironment)?|deploy\w*|docker\w*|ci|pipeline|lint(?:er|ing)?|install|dependenc\w+"
+    r"|upgrade|setup|set up|vercel|fly\.io|port)\b|配置|部署|环境变量|依赖|安装|升级|端口",
     re.IGNORECASE,
 )
 _DOCS = re.compile(
@@ -58,7 +65,9 @@ _TEST_FILE = re.compile(
     r"(?:^|/)(?:tests?|__tests__|spec)/|(?:^|/)test_|_test\.|\.(?:test|spec)\.", re.IGNORECASE
 )
 _CONFIG_FILE = re.compile(
-    r"(?:^|/)(?:package\.json|pyproject\.toml|Dockerfile|docker-compose[^/]*|Makefile|\.env[^/]*|[^/]*\.(?:ya?ml|toml|ini|cfg|conf)|tsconfig[^/]*|[^/]*config\.\w+|requirements[^/]*|go\.mod|Cargo\.toml|\.[\w-]+rc(?:\.\w+)?|vercel\.json|\.gitignore|\.dockerignore)$",
+    r"(?:^|/)(?:package\.json|pyproject\.toml|Dockerfile|docker-compose[^/]*|Makefile|\.env[^/]*"
+    r"|[^/]*\.(?:ya?ml|toml|ini|cfg|conf)|tsconfig[^/]*|[^/]*config\.\w+|requirements[^/]*|go\.mod"
+    r"|Cargo\.toml|\.[\w-]+rc(?:\.\w+)?|vercel\.json|\.gitignore|\.dockerignore)$",
     re.IGNORECASE,
 )
 _TEST_COMMAND = re.compile(r"\b(?:pytest|test|vitest|jest|mocha|unittest|tox|rspec|ctest)\b")

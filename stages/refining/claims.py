@@ -18,7 +18,8 @@ MAX_CLAIMS = 60
 
 _SENTENCE_END = re.compile(r"(?<=[.!。！])\s+|(?<=[。！])")
 _ANNOUNCED = re.compile(
-    r"(?:let me|let's|i(?:'ll|’ll| will)(?: now)?|i need to|i'm going to|我(?:来|先|现在|再)|让我|接下来(?:我)?(?:来|会|要)?|现在(?:来|开始)?)\s*(.{6,160}?)[:：.。…]*$",
+    r"(?:let me|let's|i(?:'ll|’ll| will)(?: now)?|i need to|i'm going to|我(?:来|先|现在|再)|让我"
+    r"|接下来(?:我)?(?:来|会|要)?|现在(?:来|开始)?)\s*(.{6,160}?)[:：.。…]*$",
     re.IGNORECASE,
 )
 _OFFER = re.compile(
@@ -63,7 +64,9 @@ class Say:
     claims: tuple[Claim, ...]
     outcome: tuple[str, ...]
     announced: str = ""
-    """What the last text said it would do next, if it ends by announcing an action instead of a conclusion."""
+    """What the last text said it would do next, if it ends by announcing an action instead of a
+    conclusion.
+    """
 
 
 def kind_of(text: str, role: str, item: bool, hints: int = wording.ALL_HINTS) -> FactType | None:
@@ -217,7 +220,9 @@ def _is_strong(text: str) -> bool:
 
 
 def _is_lesser(text: str) -> bool:
-    """Whether a sentence tells an outcome badly: it dangles, is very short, or speaks of what is still to do."""
+    """Whether a sentence tells an outcome badly: it dangles, is very short, or speaks of what is still
+    to do.
+    """
     short = len(text) < (SHORT if text.isascii() else SHORT // 4)
     return short or wording.DANGLING.match(text) is not None or wording.NEXT.match(text) is not None
 

@@ -1,4 +1,6 @@
-"""What went wrong, by its decisive line: exception types, codes, HTTP statuses. Never by the word "error" alone."""
+"""What went wrong, by its decisive line: exception types, codes, HTTP statuses. Never by the word "error"
+alone.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,10 @@ _MAX_TEXT = 8_000
 MAX_LINES = 60
 
 _EXCEPTION = re.compile(
-    r"^(?:\[\w+\] |Uncaught |Unhandled |E +|\s*Caused by: |Exception in thread \"[^\"\n]{0,80}\" |\S{0,80}: (?=[A-Z]))?"
-    r"((?:[A-Za-z_]\w*\.){0,6}[A-Z]\w*(?:Error|Exception|Interrupt|Warning|Exit|Panic|NotFound|Timeout|Denied))"
+    r"^(?:\[\w+\] |Uncaught |Unhandled |E +|\s*Caused by: |Exception in thread \"[^\"\n]{0,80}\" "
+    r"|\S{0,80}: (?=[A-Z]))?"
+    r"((?:[A-Za-z_]\w*\.){0,6}[A-Z]\w*(?:Error|Exception|Interrupt|Warning|Exit|Panic|NotFound|Timeout"
+    r"|Denied))"
     r"(?: \[(\w+)\])?(?:: ?(.{0,300}))?$",
     re.MULTILINE,
 )
@@ -19,38 +23,49 @@ _CODE = re.compile(
     r"(?<![\w.-])(?:[A-Z]{1,3}\d{3,5}|E[A-Z_]{3,14}|ERR_[A-Z0-9_]{2,60}|MODULE_NOT_FOUND|ORA-\d{5})(?!\w)"
 )
 _ERRNO = {
-    "EADDRINUSE", "EACCES", "ECONNREFUSED", "ECONNRESET", "ENOENT", "EEXIST", "EPERM", "EPIPE", "ETIMEDOUT", "EISDIR", "ENOTDIR", "EMFILE",
-    "ENOTFOUND", "ERESOLVE", "ELIFECYCLE", "ENETUNREACH", "EHOSTUNREACH", "EBADF", "EINVAL", "ENOSPC", "EBUSY", "EAI_AGAIN", "EINTEGRITY",
-    "ENOTEMPTY", "EBADENGINE", "ETARGET", "EUSAGE", "EADDRNOTAVAIL", "ENOMEM", "EROFS", "ELOOP", "EXDEV", "ENOSYS", "EPROTO", "MODULE_NOT_FOUND",
+    "EADDRINUSE", "EACCES", "ECONNREFUSED", "ECONNRESET", "ENOENT", "EEXIST", "EPERM", "EPIPE",
+    "ETIMEDOUT", "EISDIR", "ENOTDIR", "EMFILE", "ENOTFOUND", "ERESOLVE", "ELIFECYCLE", "ENETUNREACH",
+    "EHOSTUNREACH", "EBADF", "EINVAL", "ENOSPC", "EBUSY", "EAI_AGAIN", "EINTEGRITY", "ENOTEMPTY",
+    "EBADENGINE", "ETARGET", "EUSAGE", "EADDRNOTAVAIL", "ENOMEM", "EROFS", "ELOOP", "EXDEV", "ENOSYS",
+    "EPROTO", "MODULE_NOT_FOUND",
 }  # fmt: skip
 _NUMBERED_BEFORE = re.compile(r"(?:\berror[ \[:]{1,2}|:\d+:\d+:? |\bwarning |^\s*|\()$", re.MULTILINE)
 _HTTP = re.compile(
     r"\bHTTP(?:/\d(?:\.\d)?)?[ :]+(?:status[ :]+)?([45]\d\d)\b|\bstatus(?:[ _-]?code)?[ :=]+([45]\d\d)\b"
-    r"|\b([45]\d\d) (?:Not Found|Unauthorized|Forbidden|Bad Request|Internal Server Error|Bad Gateway|Service Unavailable"
-    r"|Too Many Requests|Method Not Allowed|Conflict|Gone|Gateway Time-?out|Unprocessable Entity|Request Time-?out)\b"
+    r"|\b([45]\d\d) (?:Not Found|Unauthorized|Forbidden|Bad Request|Internal Server Error|Bad Gateway"
+    r"|Service Unavailable"
+    r"|Too Many Requests|Method Not Allowed|Conflict|Gone|Gateway Time-?out|Unprocessable Entity"
+    r"|Request Time-?out)\b"
     r"|^(?:Error:? )?([45]\d\d) (?:invalid|bad|error)\b",
     re.IGNORECASE | re.MULTILINE,
 )
 _LINT = re.compile(r"^\s*\d+:\d+\s+error\s+.{1,200}?\s{2,}(\S{2,80})\s*$", re.MULTILINE)
 _EXIT = re.compile(
-    r"(?:Command failed with exit code|exit(?:ed)?(?: with)?(?: non-zero)?(?: status| code)?|exitCode|returned)[:= ]+(\d{1,3})\b",
+    r"(?:Command failed with exit code|exit(?:ed)?(?: with)?(?: non-zero)?(?: status| code)?|exitCode"
+    r"|returned)[:= ]+(\d{1,3})\b",
     re.IGNORECASE,
 )
 _FAILED_TEST = re.compile(
     r"^(?:FAILED|ERROR) (\S{3,140})(?: - (.{1,160}))?$|^--- FAIL: (\S{2,100})|^\s*● (.{3,120})$", re.MULTILINE
 )
 _SAYS = re.compile(
-    r"^(?:[\w./@-]{1,60}: )?(?:fatal|error|panic|failed|failure|abort(?:ed)?|cannot|can't|could not|unable to|no such|permission denied|not found|invalid"
-    r"|unknown|unexpected|missing|undefined|refused|timed? ?out|denied)\b|(?:command not found|No such file or directory|Permission denied|does not exist|not found"
-    r"|already exists|already in use|Connection refused|No space left|timed out|cannot access|is not recognized|must be|not allowed|is required)",
+    r"^(?:[\w./@-]{1,60}: )?(?:fatal|error|panic|failed|failure|abort(?:ed)?|cannot|can't|could not"
+    r"|unable to|no such|permission denied|not found|invalid"
+    r"|unknown|unexpected|missing|undefined|refused|timed? ?out|denied)\b|(?:command not found"
+    r"|No such file or directory|Permission denied|does not exist|not found"
+    r"|already exists|already in use|Connection refused|No space left|timed out|cannot access"
+    r"|is not recognized|must be|not allowed|is required)",
     re.IGNORECASE,
 )
 _NOISE = re.compile(
-    r"^(?:\s*$|\s*[➜$❯»] |Command failed with exit code|npm (?:ERR!|error) (?:A complete log|path|workspace|location|command|code|Lifecycle|errno)|\s+at |\s*File \"|Traceback|\s*\^|Process exited"
-    r"|npm (?:warn|notice)|> |\s*~+\^?|\[?\d+/\d+\]|(?:Exit|exit) code|node:internal|Node\.js v|\s*$|<[a-z_]+>$|error Command failed|Error:\s*$|ELIFECYCLE)"
+    r"^(?:\s*$|\s*[➜$❯»] |Command failed with exit code|npm (?:ERR!|error) (?:A complete log|path|workspace"
+    r"|location|command|code|Lifecycle|errno)|\s+at |\s*File \"|Traceback|\s*\^|Process exited"
+    r"|npm (?:warn|notice)|> |\s*~+\^?|\[?\d+/\d+\]|(?:Exit|exit) code|node:internal|Node\.js v|\s*$"
+    r"|<[a-z_]+>$|error Command failed|Error:\s*$|ELIFECYCLE)"
 )
 _REJECTED = re.compile(
-    r"was not run because the user rejected|user doesn't want to proceed with this tool use|rejected (?:by the user|the approval)|was rejected by the user|Request interrupted by user",
+    r"was not run because the user rejected|user doesn't want to proceed with this tool use"
+    r"|rejected (?:by the user|the approval)|was rejected by the user|Request interrupted by user",
     re.IGNORECASE,
 )
 _ANSI = re.compile(r"\x1b?\[\d{1,3}(?:;\d{1,3})*m")
@@ -58,8 +73,9 @@ _WHERE = re.compile(r"(?:(?<=\s)|^)(?:/[\w.@+-]+){2,}/(?=[\w.@+-])")
 _SPACE = re.compile(r"\s+")
 
 _SAY_WORDS = (
-    "fatal", "error", "panic", "fail", "abort", "cannot", "can't", "could not", "unable", "no such", "denied", "not found", "invalid", "unknown",
-    "unexpected", "missing", "undefined", "refused", "time", "not exist", "already", "no space", "not recognized", "must be", "not allowed", "required",
+    "fatal", "error", "panic", "fail", "abort", "cannot", "can't", "could not", "unable", "no such",
+    "denied", "not found", "invalid", "unknown", "unexpected", "missing", "undefined", "refused", "time",
+    "not exist", "already", "no space", "not recognized", "must be", "not allowed", "required",
 )  # fmt: skip
 
 REJECTED = "rejected by the user"
@@ -155,7 +171,9 @@ def codes(text: str) -> list[str]:
 
 
 def _is_code(text: str, match: re.Match[str]) -> bool:
-    """A known errno name, ``ERR_…``, or a numbered code where tools print one ("error TS2345:", "x.py:1:1: F401")."""
+    """A known errno name, ``ERR_…``, or a numbered code where tools print one ("error TS2345:", "x.py:1:1:
+    F401").
+    """
     name = match[0]
     if name in _ERRNO or name.startswith(("ERR_", "ORA-")):
         return True

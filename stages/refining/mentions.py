@@ -16,30 +16,38 @@ _SYMBOL = re.compile(
 )
 _TELLING = re.compile(r"_|\(\)|--|[a-z][A-Z]|::|^[A-Z][A-Z0-9_]{2,}$|^[A-Z][a-z]+[A-Z]|\w\.\w|\d")
 _FILE = re.compile(
-    r"\.(?:py|js|ts|tsx|jsx|mjs|cjs|json|md|toml|ya?ml|txt|go|rs|rb|java|c|h|cpp|cs|php|sh|css|html|sql|lock|env|cfg|ini|xml|vue|svelte|swift|kt|png|jpg|svg|log|db|sqlite|jsonl|csv|conf|example|local)$",
+    r"\.(?:py|js|ts|tsx|jsx|mjs|cjs|json|md|toml|ya?ml|txt|go|rs|rb|java|c|h|cpp|cs|php|sh|css|html|sql"
+    r"|lock|env|cfg|ini|xml|vue|svelte|swift|kt|png|jpg|svg|log|db|sqlite|jsonl|csv|conf|example|local)$",
     re.IGNORECASE,
 )
 _HOST = re.compile(
-    r"^(?:www\.|[\w-]+\.(?:com|org|net|io|dev|app|cn|ai|sh)$)|^(?:Node|Next|Vue|React|Three|D3|Nuxt|Express|Socket)\.(?:js|io)$|^fly\.io$",
+    r"^(?:www\.|[\w-]+\.(?:com|org|net|io|dev|app|cn|ai|sh)$)|^(?:Node|Next|Vue|React|Three|D3|Nuxt|Express"
+    r"|Socket)\.(?:js|io)$|^fly\.io$",
     re.IGNORECASE,
 )
 _ASSIGNED = re.compile(
-    r"^[ \t]*(?:(?:const|let|var|export|static|self\.|this\.|public|private|readonly|final) ?)*[\"']?([A-Za-z_$][\w$-]{2,60})[\"']?\s*(?::[^=\n:]{1,60})?(?:=(?![=>])|:(?=\s|$))",
+    r"^[ \t]*(?:(?:const|let|var|export|static|self\.|this\.|public|private|readonly"
+    r"|final) ?)*[\"']?([A-Za-z_$][\w$-]{2,60})[\"']?\s*(?::[^=\n:]{1,60})?(?:=(?![=>])|:(?=\s|$))",
     re.MULTILINE,
 )
 _KEYWORDS = {
-    "if", "else", "for", "while", "return", "try", "except", "finally", "with", "case", "default", "switch", "break", "continue", "import",
-    "from", "class", "def", "function", "const", "let", "var", "type", "interface", "true", "false", "null", "none", "undefined", "http", "https",
-    "this", "self", "name", "value", "data", "result", "results", "error", "err", "res", "req", "key", "url", "path", "file", "text", "content",
-    "description", "title", "version", "id", "index", "items", "item", "list", "message", "status", "options", "config", "props", "state",
-    "public", "private", "static", "async", "await", "export", "style", "color", "width", "height", "margin", "padding", "display", "background",
-    "border", "position", "overflow", "font-size", "cursor", "opacity", "transition", "flex", "gap", "top", "left", "right", "bottom", "lambda",
+    "if", "else", "for", "while", "return", "try", "except", "finally", "with", "case", "default",
+    "switch", "break", "continue", "import", "from", "class", "def", "function", "const", "let", "var",
+    "type", "interface", "true", "false", "null", "none", "undefined", "http", "https", "this", "self",
+    "name", "value", "data", "result", "results", "error", "err", "res", "req", "key", "url", "path",
+    "file", "text", "content", "description", "title", "version", "id", "index", "items", "item", "list",
+    "message", "status", "options", "config", "props", "state", "public", "private", "static", "async",
+    "await", "export", "style", "color", "width", "height", "margin", "padding", "display", "background",
+    "border", "position", "overflow", "font-size", "cursor", "opacity", "transition", "flex", "gap", "top",
+    "left", "right", "bottom", "lambda",
 }  # fmt: skip
 _URL = re.compile(
-    r"(?<![\w@])(https?|wss?)://(?:[^\s/@<>\"'`]{1,200}@)?([A-Za-z0-9\[][\w.:%\]-]{1,200})((?:/[^\s?#<>\"'`\u3000-\u303f\uff00-\uffef\u4e00-\u9fff]{0,400})?)"
+    r"(?<![\w@])(https?"
+    r"|wss?)://(?:[^\s/@<>\"'`]{1,200}@)?([A-Za-z0-9\[][\w.:%\]-]{1,200})((?:/[^\s?#<>\"'`\u3000-\u303f\uff00-\uffef\u4e00-\u9fff]{0,400})?)"
 )
 _REPO_ISSUE = re.compile(
-    r"https?://(?:www\.)?(?:github|gitlab|gitee)\.com/([\w.-]{1,60}/[\w.-]{1,80})/(?:-/)?(?:issues|pull|pulls|merge_requests)/(\d{1,6})\b"
+    r"https?://(?:www\.)?(?:github|gitlab|gitee)\.com/([\w.-]{1,60}/[\w.-]{1,80})/(?:-/)?(?:issues|pull"
+    r"|pulls|merge_requests)/(\d{1,6})\b"
 )
 _HASH = re.compile(r"#(\d{1,6})(?![\w-]|\.\w)")
 _BEFORE_HASH = re.compile(
@@ -47,11 +55,13 @@ _BEFORE_HASH = re.compile(
     re.IGNORECASE,
 )
 _NO_ISSUE = re.compile(
-    r"(?:image|step|option|item|point|line|test|case|priority|phase|section|figure|fig|table|task|rule|approach|version|chapter|color|colour|background|fill|\[) ?$|[:=] ?[\"']?$",
+    r"(?:image|step|option|item|point|line|test|case|priority|phase|section|figure|fig|table|task|rule"
+    r"|approach|version|chapter|color|colour|background|fill|\[) ?$|[:=] ?[\"']?$",
     re.IGNORECASE,
 )
 _NUMBERED = re.compile(
-    r"\bGH-(\d{1,6})\b|\b(?:PR|MR|pull request|[Ii]ssue)s?(?: number| no\.?)? ?!?(\d{1,6})\b(?!\s*(?:issues|bugs|prs|errors|%|x\b|times|files|\.\d))|(?:议题|问题单|工单|合并请求)\s*(\d{1,6})"
+    r"\bGH-(\d{1,6})\b|\b(?:PR|MR|pull request|[Ii]ssue)s?(?: number| no\.?)? ?!?(\d{1,6})\b(?!\s*(?:issues"
+    r"|bugs|prs|errors|%|x\b|times|files|\.\d))|(?:议题|问题单|工单|合并请求)\s*(\d{1,6})"
 )
 _ISSUE_WORDS = (
     "GH-",
@@ -68,12 +78,15 @@ _ISSUE_WORDS = (
     "合并请求",
 )
 _GH = re.compile(
-    r"\bgh (?:pr|issue) (?:view|checkout|merge|comment|close|diff|edit|review|reopen|ready|checks|develop)\s+(?:--?[\w-]+[= ]?\S*\s+){0,3}(\d{1,6})\b"
+    r"\bgh (?:pr|issue) (?:view|checkout|merge|comment|close|diff|edit|review|reopen|ready|checks"
+    r"|develop)\s+(?:--?[\w-]+[= ]?\S*\s+){0,3}(\d{1,6})\b"
 )
 
 
 def symbols(text: str) -> Iterator[str]:
-    """Functions, classes, flags and keys that a text names in code spans or as calls; fenced code does not count."""
+    """Functions, classes, flags and keys that a text names in code spans or as calls; fenced code does
+    not count.
+    """
     if "```" in text or "~~~" in text:
         text = _FENCE.sub("", text)
     if "`" in text:

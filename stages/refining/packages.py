@@ -10,11 +10,14 @@ from collections.abc import Iterator
 from stages.refining import arguments, shell
 
 _INSTALLS = {
-    ("npm", "install"), ("npm", "i"), ("npm", "add"), ("npm", "uninstall"), ("npm", "remove"), ("yarn", "add"), ("yarn", "remove"),
-    ("pnpm", "add"), ("pnpm", "install"), ("pnpm", "i"), ("pnpm", "remove"), ("bun", "add"), ("bun", "install"), ("pip", "install"),
-    ("pip3", "install"), ("pip", "uninstall"), ("uv", "add"), ("uv", "remove"), ("uv pip", "install"), ("poetry", "add"), ("poetry", "remove"),
-    ("cargo", "add"), ("cargo", "install"), ("go", "get"), ("go", "install"), ("gem", "install"), ("brew", "install"), ("apt", "install"), ("apt-get", "install"),
-    ("composer", "require"), ("pipx", "install"), ("conda", "install"), ("uv tool", "install"), ("apk", "add"), ("dnf", "install"), ("yum", "install"), ("dotnet add", "package"),
+    ("npm", "install"), ("npm", "i"), ("npm", "add"), ("npm", "uninstall"), ("npm", "remove"),
+    ("yarn", "add"), ("yarn", "remove"), ("pnpm", "add"), ("pnpm", "install"), ("pnpm", "i"),
+    ("pnpm", "remove"), ("bun", "add"), ("bun", "install"), ("pip", "install"), ("pip3", "install"),
+    ("pip", "uninstall"), ("uv", "add"), ("uv", "remove"), ("uv pip", "install"), ("poetry", "add"),
+    ("poetry", "remove"), ("cargo", "add"), ("cargo", "install"), ("go", "get"), ("go", "install"),
+    ("gem", "install"), ("brew", "install"), ("apt", "install"), ("apt-get", "install"),
+    ("composer", "require"), ("pipx", "install"), ("conda", "install"), ("uv tool", "install"),
+    ("apk", "add"), ("dnf", "install"), ("yum", "install"), ("dotnet add", "package"),
 }  # fmt: skip
 _VALUE_FLAGS = {
     "-r",
@@ -42,7 +45,8 @@ _VALUE_FLAGS = {
 }
 _NAME = re.compile(r"(?:@[\w.-]+/)?[A-Za-z0-9][\w.-]*(?:/[\w.-]+)*")
 _JSON_DEPENDENCY = re.compile(
-    r"\"((?:@[\w.-]+/)?[a-z0-9][\w.-]*)\"\s*:\s*\"(?:[\^~>=<]*\d[^\"]*|workspace:[^\"]*|latest|\*|file:[^\"]*|npm:[^\"]*)\""
+    r"\"((?:@[\w.-]+/)?[a-z0-9][\w.-]*)\"\s*:\s*\"(?:[\^~>=<]*\d[^\"]*|workspace:[^\"]*|latest|\*"
+    r"|file:[^\"]*|npm:[^\"]*)\""
 )
 _NOT_DEPENDENCIES = {
     "version",
@@ -62,21 +66,26 @@ _REQUIREMENT = re.compile(
     re.MULTILINE,
 )
 _TOML_DEPENDENCY = re.compile(
-    r"^[ \t]*([A-Za-z][\w-]*)\s*=\s*(?:\"[\^~>=<]*\d[^\"]*\"|\{[^}\n]*(?:version|git|path|features)\b[^\n]*)$",
+    r"^[ \t]*([A-Za-z][\w-]*)\s*=\s*(?:\"[\^~>=<]*\d[^\"]*\"|\{[^}\n]*(?:version|git|path"
+    r"|features)\b[^\n]*)$",
     re.MULTILINE,
 )
 _GO_REQUIRE = re.compile(r"^[ \t]*(?:require )?([\w.-]+\.[\w.-]+/[\w./-]+) v\d", re.MULTILINE)
 _PY_IMPORT = re.compile(
-    r"^[ \t]*(?:import ([A-Za-z_]\w*(?:\.\w+)*(?:[ \t]*,[ \t]*[A-Za-z_]\w*)*)|from ([A-Za-z_]\w*)(?:\.\w+)* import )",
+    r"^[ \t]*(?:import ([A-Za-z_]\w*(?:\.\w+)*(?:[ \t]*,[ \t]*[A-Za-z_]\w*)*)"
+    r"|from ([A-Za-z_]\w*)(?:\.\w+)* import )",
     re.MULTILINE,
 )
 _JS_IMPORT = re.compile(
-    r"(?:^|\s)(?:import|export)\b[^;\n'\"]{0,200}?from\s+['\"]([^'\"\n]{1,100})['\"]|^\s*import\s+['\"]([^'\"\n]{1,100})['\"]|\b(?:require|import)\(\s*['\"]([^'\"\n]{1,100})['\"]\s*\)",
+    r"(?:^|\s)(?:import|export)\b[^;\n'\"]{0,200}?from\s+['\"]([^'\"\n]{1,100})['\"]"
+    r"|^\s*import\s+['\"]([^'\"\n]{1,100})['\"]|\b(?:require|import)\(\s*['\"]([^'\"\n]{1,100})['\"]\s*\)",
     re.MULTILINE,
 )
 _NODE_BUILTINS = {
-    "fs", "path", "http", "https", "url", "util", "os", "crypto", "events", "stream", "child_process", "assert", "buffer", "net", "tls", "zlib",
-    "readline", "cluster", "dns", "querystring", "string_decoder", "timers", "tty", "vm", "worker_threads", "process", "perf_hooks", "module", "async_hooks",
+    "fs", "path", "http", "https", "url", "util", "os", "crypto", "events", "stream", "child_process",
+    "assert", "buffer", "net", "tls", "zlib", "readline", "cluster", "dns", "querystring",
+    "string_decoder", "timers", "tty", "vm", "worker_threads", "process", "perf_hooks", "module",
+    "async_hooks",
 }  # fmt: skip
 _OWN = re.compile(r"^(?:\.|/|@/|~/|#|src/|app/|node:|bun:)|\.\w{1,4}$")
 
@@ -172,7 +181,7 @@ def _found(kind: str, text: str) -> Iterator[str]:
     else:
         for groups in _JS_IMPORT.findall(text):
             name = next(group for group in groups if group)
-            if not _OWN.search(name) or name.startswith("@") and not name.startswith("@/"):
+            if not _OWN.search(name) or (name.startswith("@") and not name.startswith("@/")):
                 top = "/".join(name.split("/")[: 2 if name.startswith("@") else 1])
                 if top not in _NODE_BUILTINS:
                     yield top

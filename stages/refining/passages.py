@@ -1,4 +1,6 @@
-"""The told parts of a text: blocks with their sentences and role, and lists joined to what introduces them."""
+"""The told parts of a text: blocks with their sentences and role, and lists joined to what introduces
+them.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ JOINED_LENGTH = 280
 """Characters of a lead-in with its items."""
 
 _BARE_LEAD = re.compile(
-    r"(?:i(?:'ve|’ve| have)?|i did|done|(?:the )?(?:changes|fixes|key changes)(?: i)?(?: made)?|what (?:i|we) (?:did|changed)|我(?:做了|已)?|改动|修改|主要改动|具体改动)[:：]",
+    r"(?:i(?:'ve|’ve| have)?|i did|done|(?:the )?(?:changes|fixes|key changes)(?: i)?(?: made)?|what (?:i"
+    r"|we) (?:did|changed)|我(?:做了|已)?|改动|修改|主要改动|具体改动)[:：]",
     re.IGNORECASE,
 )
 _BOLD_HEAD = re.compile(r"\s*(?:\d[.)]\s*)?\*\*([^*\n]{2,120})\*\*\s*[:：—–-]?\s*(.*)")
@@ -22,7 +25,9 @@ _BOLD_HEAD = re.compile(r"\s*(?:\d[.)]\s*)?\*\*([^*\n]{2,120})\*\*\s*[:：—–
 
 @dataclass(slots=True)
 class Passage:
-    """A block that can be told from, with its sentences and its role; ``covered``: told with its lead-in already."""
+    """A block that can be told from, with its sentences and its role; ``covered``: told with its lead-
+    in already.
+    """
 
     block: Block
     index: int
@@ -49,7 +54,9 @@ def role_of(lead: str, section: str) -> str:
 
 
 def passages_of(parsed: list[Block]) -> list[Passage]:
-    """What can be told from: no code, tables, quotes and headings; instructions stay so until something else begins."""
+    """What can be told from: no code, tables, quotes and headings; instructions stay so until
+    something else begins.
+    """
     found: list[Passage] = []
     sticky = ""
     lead, section = "", ""

@@ -6,6 +6,7 @@ said: it becomes a call like any other, with the text as its source.
 
 from __future__ import annotations
 
+import itertools
 import posixpath
 import re
 
@@ -18,7 +19,8 @@ _TASK_LIST = re.compile(r"\s*\*\*(?:Agent task list|Todo list|Todos?):?\*\*")
 _COMMAND = re.compile(r"^`([^`\n]{1,2000})`\s*$", re.MULTILINE)
 _PATH = re.compile(r"`([^`\n]{1,400})`")
 _EDITED = re.compile(
-    r"(?:The file (\S[^\n]{0,400}?) has been (?:updated|edited|created)|File created successfully at: (\S[^\n]{0,400})"
+    r"(?:The file (\S[^\n]{0,400}?) has been (?:updated|edited|created)"
+    r"|File created successfully at: (\S[^\n]{0,400})"
     r"|Applied \d+ edits? to (\S[^\n]{0,400}?):?$)",
     re.MULTILINE,
 )
@@ -34,11 +36,13 @@ _PIECE = re.compile(r"^(?=Tool use: \*\*)|^---[ \t]*$", re.MULTILINE)
 
 
 def pieces(text: str) -> list[tuple[int, str]]:
-    """``(offset, piece)``: a text cut before each pasted call and at rules, as some exports write whole turns."""
+    """``(offset, piece)``: a text cut before each pasted call and at rules, as some exports write
+    whole turns.
+    """
     if text.count("Tool use: **") == 1 and "\n---" not in text:
         return [(0, text)]
     cuts = [0, *(match.end() for match in _PIECE.finditer(text)), len(text)]
-    return [(start, text[start:end]) for start, end in zip(cuts, cuts[1:], strict=False) if end > start]
+    return [(start, text[start:end]) for start, end in itertools.pairwise(cuts) if end > start]
 
 
 def is_task_list(text: str) -> bool:
@@ -113,21 +117,30 @@ def relative(path: str, cwd: str | None) -> str:
 
 
 _TAGGED = re.compile(
-    r"<(system-reminder|git-context|bash-stdout|bash-stderr|hook_result|local-command-stdout|command-message|command-args"
+    r"<(system-reminder|git-context|bash-stdout|bash-stderr|hook_result|local-command-stdout"
+    r"|command-message|command-args"
     r"|skill|system|environment_details|image|notification)\b[^>]{0,400}>(?:.{0,20000}?</\1>)?",
     re.DOTALL,
 )
 _IMAGE = re.compile(r"\[Image[^\]\n]{0,120}\]|User provided an image \([^)\n]{0,40}\)\.?")
 _LOG_LINE = re.compile(
-    r"\s*(?:at [\w.<>$\[\] ]+ ?\(|at (?:async )?[\w./<>$]+:\d+|File \"[^\"]+\", line \d+|Traceback \(most recent"
-    r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\[?\d\d:\d\d:\d\d|\[(?:INFO|WARN|WARNING|ERROR|DEBUG|nodemon|vite|HMR)\]|(?:INFO|WARN|WARNING|ERROR|DEBUG)[: ]"
-    r"|npm (?:ERR!|error|warn|WARN|notice)\b|> \S+@\d|> [\w@/.-]+ [\w-]+$|[➜$❯»]\s|\$ |[\w.@-]+[:~][^ ]* ?[$#] |\d+ ?[|│→]|[|│╭╰├└⨯✓✗×▲•] ?\S|\^+\s*$|~+\^*$"
-    r"|(?:GET|POST|PUT|DELETE|PATCH|OPTIONS) /\S* |[\w./\\@-]+[:(]\d+[:,]\d+|[\w./\\@-]+\.\w{1,4}:\d+ |[\w@/.-]+:(?:lint|build|dev|test|start):|(?:Error|TypeError|SyntaxError|ReferenceError|\w+Error|\w+Exception): "
-    r"|[{}\[\]()<>;,'\"`+*=_-]{1,6}\s*$|-{3,}|={3,}|\d+ (?:errors?|warnings?|passing|failing)\b|(?:import|export|const|let|var|return|def|class|function) .{0,200}[;{(:]\s*$"
-    r"|\w+: (?:undefined|null|true|false|\d+|'[^']*'|\"[^\"]*\"|\{.*|\[.*),?$|Caused by:|error(?:\[E\d+\]|\s+TS\d+)?: |error:|warning: |fatal: |✖ )"
+    r"\s*(?:at [\w.<>$\[\] ]+ ?\(|at (?:async )?[\w./<>$]+:\d+|File \"[^\"]+\", line \d+"
+    r"|Traceback \(most recent"
+    r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\[?\d\d:\d\d:\d\d|\[(?:INFO|WARN|WARNING|ERROR|DEBUG|nodemon|vite"
+    r"|HMR)\]|(?:INFO|WARN|WARNING|ERROR|DEBUG)[: ]"
+    r"|npm (?:ERR!|error|warn|WARN|notice)\b|> \S+@\d|> [\w@/.-]+ [\w-]+$|[➜$❯»]\s|\$ "
+    r"|[\w.@-]+[:~][^ ]* ?[$#] |\d+ ?[|│→]|[|│╭╰├└⨯✓✗×▲•] ?\S|\^+\s*$|~+\^*$"
+    r"|(?:GET|POST|PUT|DELETE|PATCH|OPTIONS) /\S* |[\w./\\@-]+[:(]\d+[:,]\d+|[\w./\\@-]+\.\w{1,4}:\d+ "
+    r"|[\w@/.-]+:(?:lint|build|dev|test|start):|(?:Error|TypeError|SyntaxError|ReferenceError|\w+Error"
+    r"|\w+Exception): "
+    r"|[{}\[\]()<>;,'\"`+*=_-]{1,6}\s*$|-{3,}|={3,}|\d+ (?:errors?|warnings?|passing|failing)\b|(?:import"
+    r"|export|const|let|var|return|def|class|function) .{0,200}[;{(:]\s*$"
+    r"|\w+: (?:undefined|null|true|false|\d+|'[^']*'|\"[^\"]*\"|\{.*|\[.*),?$|Caused by:|error(?:\[E\d+\]"
+    r"|\s+TS\d+)?: |error:|warning: |fatal: |✖ )"
 )
 _PROMPT = re.compile(
-    r"^[ \t]*(?:[➜❯»]\s+(?:\S+\s+)?(?:git:\(\S+\)\s*)?(?:[✗✘]\s*)?|(?:[\w.-]+@[\w.-]+:?[^\n$#]{0,80})?[$#]\s+|PS [^>\n]{1,120}>\s*)([A-Za-z./~][^\n]{1,300})$",
+    r"^[ \t]*(?:[➜❯»]\s+(?:\S+\s+)?(?:git:\(\S+\)\s*)?(?:[✗✘]\s*)?"
+    r"|(?:[\w.-]+@[\w.-]+:?[^\n$#]{0,80})?[$#]\s+|PS [^>\n]{1,120}>\s*)([A-Za-z./~][^\n]{1,300})$",
     re.MULTILINE,
 )
 
@@ -144,7 +157,9 @@ def _blank(match: re.Match[str]) -> str:
 
 
 def is_log_line(line: str) -> bool:
-    """Whether a line of a message looks like terminal output, a stack trace or code, not like something said."""
+    """Whether a line of a message looks like terminal output, a stack trace or code, not like
+    something said.
+    """
     if _LOG_LINE.match(line):
         return True
     line = line[:600]

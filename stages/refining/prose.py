@@ -12,7 +12,9 @@ from typing import Literal
 
 HEAD = 4_000
 TAIL = 8_000
-"""Characters of a long text that are read: conclusions stand at the end, what it is about at the beginning."""
+"""Characters of a long text that are read: conclusions stand at the end, what it is about at the
+beginning.
+"""
 MAX_BLOCKS = 240
 
 Kind = Literal["heading", "item", "para", "code", "table", "quote"]
@@ -97,7 +99,9 @@ def plain(text: str) -> str:
 
 
 def is_chinese(text: str) -> bool:
-    """Whether a reader would expect Chinese: at least one CJK character for every six Latin words, and two in all."""
+    """Whether a reader would expect Chinese: at least one CJK character for every six Latin words, and
+    two in all.
+    """
     if text.isascii():
         return False
     cjk = len(CJK.findall(text[:2_000]))
@@ -228,7 +232,9 @@ def _continues(last: Block, line: str) -> bool:
 
 
 def sentences(block: Block, index: int = 0, *, casual: bool = False) -> Iterator[Sentence]:
-    """The sentences of one block, in plain words, with spans; never across blocks. ``casual``: lower case begins one."""
+    """The sentences of one block, in plain words, with spans; never across blocks. ``casual``: lower
+    case begins one.
+    """
     text = block.text
     start = 0
     for end in _ends(text, _CASUAL_ENDS if casual else _ENDS):

@@ -1,4 +1,6 @@
-"""What a turn offers to refining: the asked text, the said texts and the done actions, each with its offsets."""
+"""What a turn offers to refining: the asked text, the said texts and the done actions, each with its
+offsets.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ _SEPARATOR = "\n"
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One text part of the agent: ``start`` is its offset in the "text" source, ``step`` the index of its step."""
+    """One text part of the agent: ``start`` is its offset in the "text" source, ``step`` the index of its
+    step.
+    """
 
     text: str
     start: int
@@ -25,7 +29,9 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """A tool call and where facts about it come from: ``source`` and, for a pasted one, ``span`` in "text"."""
+    """A tool call and where facts about it come from: ``source`` and, for a pasted one, ``span`` in
+    "text".
+    """
 
     call: ToolCall
     source: str

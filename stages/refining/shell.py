@@ -19,7 +19,8 @@ _HEREDOC = re.compile(
 _TOKEN = re.compile(
     r"(?P<op>&&|\|\||;;|\|&|[;|\n()]|&(?![>\d]))"
     r"|(?P<redirect>(?:\d|&)?>>?\|?|<<<|<)(?P<dup>&\d|&-)?"
-    r"|(?P<word>(?:[^\s;|&<>()'\"\\`$]|\\.|'[^']*'?|\"(?:[^\"\\]|\\.)*\"?|\$\([^()]*\)|\$\{[^}]*\}|\$|`[^`]*`?)+)"
+    r"|(?P<word>(?:[^\s;|&<>()'\"\\`$]|\\.|'[^']*'?|\"(?:[^\"\\]|\\.)*\"?|\$\([^()]*\)|\$\{[^}]*\}|\$"
+    r"|`[^`]*`?)+)"
     r"|(?P<comment>#[^\n]*)",
     re.DOTALL,
 )
@@ -27,8 +28,8 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _QUOTED = re.compile(r"'([^']*)'?|\"((?:[^\"\\]|\\.)*)\"?|\\(.)", re.DOTALL)
 
 _WRAPPERS = {
-    "sudo", "env", "time", "nohup", "command", "exec", "nice", "doas", "builtin", "then", "do", "else", "if", "while",
-    "until", "!", "{", "xvfb-run", "stdbuf", "caffeinate", "rtk",
+    "sudo", "env", "time", "nohup", "command", "exec", "nice", "doas", "builtin", "then", "do", "else",
+    "if", "while", "until", "!", "{", "xvfb-run", "stdbuf", "caffeinate", "rtk",
 }  # fmt: skip
 _WRAPPERS_WITH_VALUE = {"timeout", "gtimeout"}
 _VALUE_FLAGS = {
@@ -49,26 +50,29 @@ _RUNNERS = {
     ("bundle", "exec"),
 }
 _SUBCOMMANDS = {
-    "git", "npm", "yarn", "pnpm", "bun", "cargo", "go", "docker", "kubectl", "pip", "pip3", "uv", "make", "gh", "brew",
-    "apt", "apt-get", "systemctl", "poetry", "terraform", "fly", "flyctl", "vercel", "dotnet", "mvn", "gradle", "deno",
-    "conda", "helm", "aws", "gcloud", "az", "heroku", "rails", "rake", "composer", "bundle", "gem", "rustup", "kimi",
-    "claude", "turbo", "nx", "lerna", "alembic", "pipx", "pipenv", "pdm", "hatch", "rye", "just", "task", "openssl",
-    "crontab", "service", "launchctl", "podman", "docker-compose", "supabase", "wrangler", "prisma", "manage.py",
-    "swift", "xcodebuild", "flutter", "dart", "mix", "tox", "nox", "pre-commit", "ruff", "playwright", "git-lfs",
+    "git", "npm", "yarn", "pnpm", "bun", "cargo", "go", "docker", "kubectl", "pip", "pip3", "uv", "make",
+    "gh", "brew", "apt", "apt-get", "systemctl", "poetry", "terraform", "fly", "flyctl", "vercel",
+    "dotnet", "mvn", "gradle", "deno", "conda", "helm", "aws", "gcloud", "az", "heroku", "rails", "rake",
+    "composer", "bundle", "gem", "rustup", "kimi", "claude", "turbo", "nx", "lerna", "alembic", "pipx",
+    "pipenv", "pdm", "hatch", "rye", "just", "task", "openssl", "crontab", "service", "launchctl",
+    "podman", "docker-compose", "supabase", "wrangler", "prisma", "manage.py", "swift", "xcodebuild",
+    "flutter", "dart", "mix", "tox", "nox", "pre-commit", "ruff", "playwright", "git-lfs",
 }  # fmt: skip
 _NESTED = {
-    ("npm", "run"), ("pnpm", "run"), ("yarn", "run"), ("bun", "run"), ("npm", "run-script"), ("docker", "compose"),
-    ("gh", "pr"), ("gh", "issue"), ("gh", "run"), ("gh", "repo"), ("gh", "release"), ("uv", "pip"), ("uv", "tool"),
-    ("deno", "task"), ("git", "stash"), ("git", "remote"), ("git", "worktree"), ("fly", "secrets"), ("fly", "volumes"),
-    ("flyctl", "secrets"), ("go", "mod"), ("docker", "container"), ("docker", "volume"), ("aws", "s3"), ("npm", "pkg"),
-    ("npm", "exec"), ("yarn", "workspace"), ("dotnet", "ef"), ("gcloud", "run"),
+    ("npm", "run"), ("pnpm", "run"), ("yarn", "run"), ("bun", "run"), ("npm", "run-script"),
+    ("docker", "compose"), ("gh", "pr"), ("gh", "issue"), ("gh", "run"), ("gh", "repo"), ("gh", "release"),
+    ("uv", "pip"), ("uv", "tool"), ("deno", "task"), ("git", "stash"), ("git", "remote"),
+    ("git", "worktree"), ("fly", "secrets"), ("fly", "volumes"), ("flyctl", "secrets"), ("go", "mod"),
+    ("docker", "container"), ("docker", "volume"), ("aws", "s3"), ("npm", "pkg"), ("npm", "exec"),
+    ("yarn", "workspace"), ("dotnet", "ef"), ("gcloud", "run"),
 }  # fmt: skip
 _INTERPRETERS = re.compile(
     r"(?:python(?:\d(?:\.\d+)?)?|node|tsx|ts-node|ruby|perl|php|deno|bash|sh|zsh|bun)$"
 )
 _SHELLS = {"bash", "sh", "zsh", "dash"}
 _PLUMBING = {"cd", "pushd", "popd", "echo", "true", "false", ":", "set", "export", "source", ".", "unset", "sleep",
-             "wait", "exit", "read", "printf", "trap", "local", "return", "shopt", "fi", "done", "for", "case", "esac",
+             "wait", "exit", "read", "printf", "trap", "local", "return", "shopt", "fi", "done", "for",
+             "case", "esac",
              "}", "in", "[", "[[", "test", "pwd", "umask", "shift", "break", "continue", "function"}  # fmt: skip
 _FILTERS = {"grep", "egrep", "rg", "head", "tail", "sort", "uniq", "wc", "awk", "sed", "cut", "tr", "tee", "less", "more",
             "cat", "jq", "xargs", "column", "rev", "fold", "nl", "tac", "sponge", "strings", "base64"}  # fmt: skip
@@ -76,7 +80,9 @@ _FILTERS = {"grep", "egrep", "rg", "head", "tail", "sort", "uniq", "wc", "awk", 
 
 @dataclass(slots=True)
 class Simple:
-    """One simple command: its words without quotes, how it follows the one before, and its output redirects."""
+    """One simple command: its words without quotes, how it follows the one before, and its output
+    redirects.
+    """
 
     words: list[str] = field(default_factory=list)
     joined_by: str = ""
@@ -208,7 +214,9 @@ def _interpreter(program: str, words: list[str], rest: list[str]) -> str:
 
 
 def programs(line: str) -> list[str]:
-    """What a command line ran, in order, normalised; plumbing (cd, echo) and filters behind a pipe are left out."""
+    """What a command line ran, in order, normalised; plumbing (cd, echo) and filters behind a pipe are
+    left out.
+    """
     kept: list[str] = []
     plumbing: list[str] = []
     for command in simple_commands(line):

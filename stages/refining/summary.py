@@ -19,8 +19,10 @@ VAGUE_LENGTH = 60
 ARROW = " → "
 _VAGUE = re.compile(
     r"(?:^| )(?:this|that|it|these|those|them|the (?:plan|approach|change|fix|same)|again|continue)"
-    r"(?=$|[.,!?]| (?:in|to|with|from|and|please|now|too|as well|on|for|again|implementation|plan|approach|clearer|one|instead)\b)"
-    r"|^(?:start|begin|keep|go on|proceed)\b(?! (?:the|a|an|with)\b)|这个|那个|它|继续|这样|同样|一样|再(?:来|试)|^还是",
+    r"(?=$|[.,!?]| (?:in|to|with|from|and|please|now|too|as well|on|for|again|implementation|plan|approach"
+    r"|clearer|one|instead)\b)"
+    r"|^(?:start|begin|keep|go on|proceed)\b(?! (?:the|a|an|with)\b)|这个|那个|它|继续|这样|同样|一样"
+    r"|再(?:来|试)|^还是",
     re.IGNORECASE,
 )
 
