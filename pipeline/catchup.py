@@ -22,6 +22,7 @@ from pipeline.fold import BATCH_BYTES, FoldBatch, FoldJob, fold, redactor
 from pipeline.reading import origin_of
 from pipeline.report import Report
 from pipeline.sessions import Session
+from pipeline.store import codec
 from pipeline.store import sources as rows
 from pipeline.store.database import Database
 from pipeline.store.sources import Source
@@ -189,13 +190,14 @@ class _Run:
 
     async def _read(self, item: Work, send: MemoryObjectSendStream[Folded]) -> None:
         source, first = item.source, True
-        job = FoldJob(item.source.path, item.origin, self.key, limit=BATCH_BYTES if self.deadline is None else BUDGET_BYTES)
+        limit = BATCH_BYTES if self.deadline is None else BUDGET_BYTES
+        job = FoldJob(item.source.path, item.origin, self.key, limit=limit)
         if item.verdict is Verdict.APPEND:
             job = replace(job, checkpoint=source.checkpoint, state=await rows.saved_state(self.database, source.id))
         else:
             source = replace(source, generation=source.generation + 1)
         while True:
-            batch = await self.workers.run(fold, job)
+            batch = await self.workers.run(fold, replace(job, dictionary=codec.dictionary(self.database.dictionary)))
             if batch.checkpoint is None:  # nothing complete in it yet
                 return
             await send.send(Folded(source, batch, first))
@@ -219,6 +221,7 @@ class _Run:
                 async with self.database.transaction():
                     for item in together:
                         await self._write(item)
+                    await self.database.learn_dictionary()
                 if self.progress is not None:
                     self.progress(self.done, self.total)
 

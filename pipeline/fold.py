@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import Any, NamedTuple
 
 from pipeline.store import codec
 from stages import tail
@@ -35,17 +36,31 @@ class FoldJob:
     checkpoint: Checkpoint | None = None
     state: bytes | None = None
     limit: int = BATCH_BYTES
+    dictionary: bytes | None = None
+    """What bodies are compressed with (``codec``)."""
 
 
-@dataclass(frozen=True, slots=True)
-class PackedTurn:
-    """A turn ready to store: its occurrence fields, its content, and its index tokens by column."""
+Fields = tuple[Any, ...]
 
-    turn: Turn
-    """Without steps, steers and texts: those are in ``body``."""
+
+class PackedTurn(NamedTuple):
+    """A turn ready to store: its occurrence fields, its content, and its index tokens by column.
+
+    Plain tuples: they cross process borders by the thousand.
+    """
+
+    position: int
+    fields: Fields
+    """In the order of ``FIELDS``."""
     digest: bytes
     body: bytes
     tokens: tuple[str, str, str, str]
+
+
+FIELDS = (
+    "position", "turn_id", "opener_digest", "prompt_id", "origin", "status", "open", "copied", "undone", "undone_at",
+    "started_at", "ended_at", "last_at", "start", "end", "line_first", "line_last",
+)  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -94,7 +109,8 @@ def fold(job: FoldJob) -> FoldBatch:
             folded.apply(splitter.provisional())
         batch.state = splitter.state()
         batch.counts.update(splitter.counts)
-    batch.turns = [pack(turn) for turn in folded.turns.values()]
+    dictionary = codec.use(job.dictionary) if job.dictionary else None
+    batch.turns = [pack(turn, dictionary) for turn in folded.turns.values()]
     batch.marks = folded.marks
     batch.redacted.update(redact.counts)
     batch.seconds = time.perf_counter() - began
@@ -136,10 +152,22 @@ class Folded:
             self.marks.append(change)
 
 
-def pack(turn: Turn) -> PackedTurn:
-    """Pack one turn: digest, compressed body, index tokens; the rest is its occurrence."""
-    digest, body = codec.pack(turn)
+def pack(turn: Turn, dictionary: int | None = None) -> PackedTurn:
+    """Pack one turn: digest, compressed body, index tokens, occurrence fields."""
+    digest, body = codec.pack(turn, dictionary)
+    return PackedTurn(turn.position, fields_of(turn), digest, body, tokens_of(turn))
+
+
+def tokens_of(turn: Turn) -> tuple[str, str, str, str]:
+    """The turn's index tokens by column."""
     columns = document(turn)
-    tokens = (encode(columns.user), encode(columns.agent), encode(columns.actions), encode(columns.errors))
-    bare = replace(turn, steps=(), steers=(), opening_text="", user_text=None, error="", compactions=(), cut=None)
-    return PackedTurn(turn=bare, digest=digest, body=body, tokens=tokens)
+    return encode(columns.user), encode(columns.agent), encode(columns.actions), encode(columns.errors)
+
+
+def fields_of(turn: Turn) -> Fields:
+    """What belongs to the occurrence, not to the content."""
+    return (
+        turn.position, turn.turn_id, turn.opener_digest, turn.prompt_id, turn.origin, turn.status, turn.open,
+        turn.copied, turn.undone, turn.undone_at, turn.started_at, turn.ended_at, turn.last_at, turn.start, turn.end,
+        *turn.lines,
+    )  # fmt: skip

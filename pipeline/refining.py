@@ -23,8 +23,8 @@ log = logging.getLogger(__name__)
 BATCH_TURNS = 128
 """Turns refined per piece of work: about 30 ms."""
 
-Piece = list[tuple[int, bytes, bytes | None, str | None]]
-"""``(content id, body, body of the turn before, cwd)``: what a worker needs, and no more."""
+Piece = tuple[bytes | None, list[tuple[int, bytes, bytes | None, str | None]]]
+"""The dictionary, and ``(content id, body, body of the turn before, cwd)``: what a worker needs, and no more."""
 
 
 Done = list[tuple[int, Refined]]
@@ -34,7 +34,10 @@ def refine_piece(piece: Piece) -> tuple[Done, list[str]]:
     """Refine one piece (pure; runs in any process); one bad turn is named in the second list, never stops the rest."""
     done: Done = []
     failures = []
-    for content_id, body, before, cwd in piece:
+    dictionary, turns = piece
+    if dictionary is not None:
+        codec.use(dictionary)
+    for content_id, body, before, cwd in turns:
         try:
             turn = codec.unpack(body)
             done.append((content_id, refine(turn, codec.unpack(before) if before else None, cwd=cwd)))
@@ -68,13 +71,12 @@ async def _load(database: Database, pieces: Sequence[Sequence[Candidate]], send:
         for piece in pieces:
             wanted = {c.content_id for c in piece} | {c.previous_id for c in piece if c.previous_id is not None}
             found = await bodies(database, sorted(wanted))
-            await send.send(
-                [
-                    (c.content_id, found[c.content_id], found.get(c.previous_id) if c.previous_id else None, c.cwd)
-                    for c in piece
-                    if c.content_id in found
-                ]
-            )
+            turns = [
+                (c.content_id, found[c.content_id], found.get(c.previous_id) if c.previous_id else None, c.cwd)
+                for c in piece
+                if c.content_id in found
+            ]
+            await send.send((codec.dictionary(database.dictionary), turns))
 
 
 async def _refine(

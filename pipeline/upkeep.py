@@ -7,7 +7,7 @@ from pathlib import Path
 
 from anyio import to_thread
 
-from pipeline.fold import pack
+from pipeline.fold import tokens_of
 from pipeline.store import codec
 from pipeline.store.database import Database
 from stages.redact import RULES_VERSION
@@ -66,7 +66,7 @@ async def reindex(database: Database) -> None:
 
 
 def _tokens(rows: list[tuple[int, bytes]]) -> list[tuple[int, str, str, str, str]]:
-    return [(content_id, *pack(codec.unpack(body)).tokens) for content_id, body in rows]
+    return [(content_id, *tokens_of(codec.unpack(body))) for content_id, body in rows]
 
 
 async def read_everything_again(database: Database) -> None:

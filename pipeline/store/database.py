@@ -17,8 +17,10 @@ from typing import Any, Self
 import aiosqlite
 import anyio
 import tenacity
+from anyio import to_thread
 
 from pipeline.errors import PipelineError, StoreError, StoreTooNew
+from pipeline.store import codec
 from stages.tokens import FTS5_TOKENIZE
 
 BUSY_TIMEOUT_MS = 10_000
@@ -32,6 +34,8 @@ FTS = f"""CREATE VIRTUAL TABLE turn_fts USING fts5(user, agent, actions, errors,
 
 SCHEMA_1 = (
     "CREATE TABLE kmp_meta(key TEXT PRIMARY KEY, value) WITHOUT ROWID",
+    # What bodies are compressed with (pipeline/store/codec.py); the newest serves new ones.
+    "CREATE TABLE dictionary(id INTEGER PRIMARY KEY, data BLOB NOT NULL)",
     # One session of the workspace, as discovery saw it last.
     """CREATE TABLE session(
         session_id TEXT PRIMARY KEY, kind TEXT NOT NULL, dir TEXT NOT NULL, cwd TEXT, title TEXT,
@@ -102,6 +106,7 @@ class Database:
         self.path = path
         self.write = write
         self._connection = connection
+        self.dictionary: int | None = None
         self._writing = anyio.Lock()
 
     @classmethod
@@ -147,6 +152,8 @@ class Database:
             raise StoreTooNew(self.path, version, SCHEMA_VERSION)
         if version < SCHEMA_VERSION and self.write:
             await self._migrate()
+        if version:
+            await self.load_dictionaries()
 
     async def schema_version(self) -> int:
         """Our schema's number; 0 if the file has none of our tables."""
@@ -161,6 +168,22 @@ class Database:
                 for statement in MIGRATIONS[number]:
                     await self._connection.execute(statement)
             await self.set_meta("schema", SCHEMA_VERSION)
+
+    async def load_dictionaries(self) -> None:
+        """Make the store's dictionaries known to this process."""
+        for row in await self.rows("SELECT data FROM dictionary ORDER BY id"):
+            self.dictionary = codec.use(row[0])
+
+    async def learn_dictionary(self) -> None:
+        """Learn a dictionary from what is stored, if there is none and enough to learn from. In a transaction."""
+        if self.dictionary is not None:
+            return
+        await self.load_dictionaries()  # another process may have been first
+        if self.dictionary is None and (await self.row("SELECT count(*) FROM content"))[0] >= codec.SAMPLES:
+            bodies = [row[0] for row in await self.rows("SELECT body FROM content ORDER BY id DESC LIMIT 2000")]
+            learned = await to_thread.run_sync(codec.learn, bodies)
+            await self.execute("INSERT INTO dictionary(data) VALUES(?)", (learned,))
+            self.dictionary = codec.use(learned)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[None]:

@@ -111,16 +111,16 @@ def write_json(path: Path, value: object) -> bool:
 
 
 def make_dirs(path: Path) -> None:
-    """Make a directory and its missing parents, each 0700 whatever the umask. Raises StoreError."""
+    """Make a directory and its missing parents, each 0700 at most. Raises StoreError."""
     missing = []
-    while not path.exists():
-        missing.append(path)
-        path = path.parent
-    for directory in reversed(missing):
-        try:
-            directory.mkdir(mode=0o700, exist_ok=True)
-        except OSError as error:
-            raise refusal(error, directory, "make") from error
+    try:
+        while not path.exists():
+            missing.append(path)
+            path = path.parent
+        for path in reversed(missing):
+            path.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise refusal(error, path, "make") from error
 
 
 def rename(source: Path, target: Path) -> None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
 
+from pipeline.store import codec
 from pipeline.store.database import Database
-from pipeline.store.turns import bodies, unpack
-from pipeline.store.turns import OCCURRENCE, Occurrence, occurrence
+from pipeline.store.turns import OCCURRENCE, Occurrence, bodies, occurrence, unpack
 from stages.model import Entities, Fact, Refined, RefinedTurn, Turn, TurnKey, final_text
 from stages.refine import REFINER_VERSION
 
@@ -70,7 +69,7 @@ async def store_refined(database: Database, refined: Sequence[tuple[int, Refined
     rows = [(content_id, record) for content_id, record in refined if content_id in alive]
     await database.executemany(
         "INSERT OR REPLACE INTO refined(content_id, version, decision, refined_at, body) VALUES(?,?,?,?,?)",
-        [(i, REFINER_VERSION, int(record.decision), now, pack_refined(record)) for i, record in rows],
+        [(i, REFINER_VERSION, int(record.decision), now, pack_refined(record, database.dictionary)) for i, record in rows],
     )
     await _store_mentions(database, rows)
 
@@ -93,16 +92,16 @@ async def _store_mentions(database: Database, rows: Sequence[tuple[int, Refined]
 _FIELDS = ("files_read", "files_written", "symbols", "commands", "errors", "tools", "urls", "packages", "issues")
 
 
-def pack_refined(record: Refined) -> bytes:
+def pack_refined(record: Refined, dictionary: int | None = None) -> bytes:
     """A refined record as compressed JSON (without the decision flag, which is a column)."""
     entities = {name: getattr(record.entities, name) for name in _FIELDS if getattr(record.entities, name)}
     facts = [[fact.type, fact.text, fact.source, fact.span] for fact in record.facts]
-    return zlib.compress(orjson.dumps([record.summary, facts, entities, record.categories]))
+    return codec.compress(orjson.dumps([record.summary, facts, entities, record.categories]), dictionary)
 
 
 def unpack_refined(body: bytes, decision: bool) -> Refined:
     """The record that ``pack_refined`` was given."""
-    summary, facts, entities, categories = orjson.loads(zlib.decompress(body))
+    summary, facts, entities, categories = orjson.loads(codec.expand(body))
     return Refined(
         summary=summary,
         facts=tuple(Fact(kind, text, source, tuple(span) if span else None) for kind, text, source, span in facts),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pipeline import fold
-from pipeline.fold import FoldBatch, PackedTurn
+from pipeline.fold import FIELDS, FoldBatch, PackedTurn
 from pipeline.store import codec
 from pipeline.store.database import Database
 from pipeline.store.sources import Source
@@ -71,10 +71,8 @@ async def apply_batch(database: Database, source: Source, batch: FoldBatch, *, n
     ids = await _contents(database, batch.turns)
     before = await _replaced(database, source, batch.turns)
     await database.executemany(
-        """INSERT INTO occurrence(source_id, session_id, agent_id, position, turn_id, content_id, opener_digest,
-               prompt_id, origin, status, open, copied, undone, undone_at, started_at, ended_at, last_at, start, end,
-               line_first, line_last, generation, seen_at)
-           VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)
+        f"""INSERT INTO occurrence(source_id, session_id, agent_id, content_id, generation, seen_at, {", ".join(FIELDS)})
+           VALUES({",".join("?" * (6 + len(FIELDS)))})
            ON CONFLICT(session_id, agent_id, position) DO UPDATE SET source_id=excluded.source_id,
                turn_id=excluded.turn_id, content_id=excluded.content_id, opener_digest=excluded.opener_digest,
                prompt_id=excluded.prompt_id, origin=excluded.origin, status=excluded.status, open=excluded.open,
@@ -82,7 +80,10 @@ async def apply_batch(database: Database, source: Source, batch: FoldBatch, *, n
                started_at=excluded.started_at, ended_at=excluded.ended_at, last_at=excluded.last_at,
                start=excluded.start, end=excluded.end, line_first=excluded.line_first, line_last=excluded.line_last,
                generation=excluded.generation""",
-        [_occurrence_row(source, packed.turn, ids[packed.digest], now) for packed in batch.turns],
+        [
+            (source.id, source.session_id, source.agent_id, ids[packed.digest], source.generation, now, *packed.fields)
+            for packed in batch.turns
+        ],
     )
     touched = set(ids.values()) | before
     for mark in batch.marks:
@@ -161,20 +162,11 @@ async def _replaced(database: Database, source: Source, turns: Sequence[PackedTu
     """Contents that these positions had before: they may lose their last occurrence."""
     if not turns:
         return set()
-    low = min(packed.turn.position for packed in turns)
+    low = min(packed.position for packed in turns)
     rows = await database.rows(
         "SELECT content_id FROM occurrence WHERE source_id=? AND position>=?", (source.id, low)
     )
     return {row[0] for row in rows}
-
-
-def _occurrence_row(source: Source, turn: Turn, content_id: int, now: int) -> tuple[Any, ...]:
-    return (
-        source.id, source.session_id, source.agent_id, turn.position, turn.turn_id, content_id, turn.opener_digest,
-        turn.prompt_id, turn.origin, turn.status, turn.open, turn.copied, turn.undone, turn.undone_at,
-        turn.started_at, turn.ended_at, turn.last_at, turn.start, turn.end, turn.lines[0], turn.lines[1],
-        source.generation, now,
-    )  # fmt: skip
 
 
 async def _mark(database: Database, source: Source, mark: Undo | Truncate | Copied | Spawned) -> set[int]:
@@ -218,7 +210,7 @@ async def _truncate(database: Database, source: Source, position: int, mark: Tru
     if row is None:
         return set()
     old = occurrence(row)
-    packed = fold.pack(apply_truncate(unpack(row[21], old), mark))
+    packed = fold.pack(apply_truncate(unpack(row[21], old), mark), database.dictionary)
     ids = await _contents(database, [packed])
     await database.execute("UPDATE occurrence SET content_id=? WHERE id=?", (ids[packed.digest], old.id))
     return {old.content_id, ids[packed.digest]}
@@ -266,6 +258,11 @@ async def bodies(database: Database, content_ids: Sequence[int]) -> dict[int, by
     return found
 
 
+_REFINED = (
+    "SELECT c.digest, r.version, r.decision, r.body FROM refined r JOIN content c ON c.id=r.content_id ORDER BY 1"
+)
+
+
 async def fingerprint(database: Database) -> str:
     """Digest of the store's logical content, free of row ids, clocks and order of work (tests, `doctor`)."""
     digest = hashlib.sha256()
@@ -276,11 +273,12 @@ async def fingerprint(database: Database) -> str:
         " FROM occurrence o JOIN content c ON c.id=o.content_id ORDER BY 1, 2, 3",
         "SELECT * FROM spawn ORDER BY 1, 2, 3, 4, 5",
         "SELECT session_id, agent_id, offset, head_hash, tail_hash, complete FROM source ORDER BY 1, 2",
-        "SELECT c.digest, r.version, r.decision, r.body FROM refined r"
-        " JOIN content c ON c.id=r.content_id ORDER BY 1",
+        _REFINED,
         "SELECT c.digest, e.kind, e.value, m.written FROM mention m JOIN entity e ON e.id=m.entity_id"
         " JOIN content c ON c.id=m.content_id ORDER BY 1, 2, 3",
     ):
         for row in await database.rows(sql):
-            digest.update(repr(tuple(row)).encode())
+            # Bodies count by what is in them, not by how they are compressed.
+            values = [codec.expand(value) if sql is _REFINED and i == 3 else value for i, value in enumerate(row)]
+            digest.update(repr(values).encode())
     return digest.hexdigest()

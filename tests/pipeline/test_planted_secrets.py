@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
-import zlib
 from pathlib import Path
 
+from pipeline.store import codec
 from tests.pipeline.command_line import environment, pipeline
 from tests.secrets import Secret, home_with_secrets
 
@@ -28,7 +28,7 @@ def everything_in(path: Path) -> bytes:
     connection = sqlite3.connect(path)
     try:
         for (body,) in connection.execute("SELECT body FROM content UNION ALL SELECT body FROM refined"):
-            parts.append(zlib.decompress(body))
+            parts.append(codec.expand(body))
         for table in ("session", "source", "occurrence", "entity", "kmp_meta", "turn_fts_data"):
             for row in connection.execute(f"SELECT * FROM {table}"):
                 parts += [value if isinstance(value, bytes) else str(value).encode() for value in row]
