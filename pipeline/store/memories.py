@@ -123,7 +123,11 @@ class Memories(MemoryReader):
         ``success`` is false, with the nearest keys, when there never was one. Raises BadInput for an
         ambiguous key.
         """
-        memory = self.get(key, folder, exact=True)
+        named = self._place(names.folder_name(folder), names.key_name(key))
+        memory = self.catalogue.at(named)
+        if memory is None and self.versions.in_trash(named):  # a resend must not take a namesake elsewhere
+            return {"success": True, "deleted": False, **_place_of(named), "restorable": True}
+        memory = memory or self.get(key, folder, exact=True)
         if memory is None:
             gone = self._trashed(key, folder)
             if gone is None:
@@ -162,24 +166,34 @@ class Memories(MemoryReader):
 
         Theme links and history follow. Raises BadInput when another memory is at the target.
         """
-        memory = self.get(key, folder, exact=True)
+        source = names.folder_name(folder)
+        wanted = names.key_name(self._redact(new_key)) if new_key else names.key_name(key)
+        memory = self._exact(source, names.key_name(key))
         if memory is None:
-            return self._moved_already(key, folder, to_folder, new_key)
-        wanted = names.key_name(self._redact(new_key)) if new_key else memory.key
+            there = self._exact(names.folder_name(to_folder) if to_folder else source, wanted)
+            if there is not None:  # done before: a resend must not take a namesake elsewhere
+                return _moved((source, names.key_name(key)), there, moved=False)
+            memory = self.get(key, folder, exact=True)
+        if memory is None:
+            return {"success": False, **self._missing(key, folder)}
+        wanted = wanted if new_key else memory.key
         path = self._place(names.folder_name(to_folder) if to_folder else memory.folder, wanted)
         if path == memory.path:  # at most a change of case
             path = f"{memory.folder}/{wanted}{EXTENSION}"
         if path != memory.path:
             self._move_file(memory, path)
-        return self._moved((memory.folder, memory.key), self._at(path), moved=path != memory.path)
+        return _moved((memory.folder, memory.key), self._at(path), moved=path != memory.path)
 
     def archive(self, key: str, folder: str | None = None) -> Json:
         """Move a memory below ``archive/``, where it is kept, ranked last and out of the essence; as move."""
-        memory = self.get(key, folder, exact=True)
+        source = names.folder_name(folder)
+        memory = self._exact(source, names.key_name(key))
+        memory = memory or self._exact(_archive_folder(source), names.key_name(key))
+        memory = memory or self.get(key, folder, exact=True)
         if memory is None:
-            return self.move(key, folder, _archive_folder(names.folder_name(folder)))
+            return {"success": False, **self._missing(key, folder)}
         if memory.archived:
-            return self._moved((memory.folder, memory.key), memory, moved=False)
+            return _moved((memory.folder, memory.key), memory, moved=False)
         return self.move(memory.key, memory.folder, _archive_folder(memory.folder))
 
     def erase(self, key: str, folder: str | None = None) -> int:
@@ -245,9 +259,14 @@ class Memories(MemoryReader):
             if data is None:
                 raise BadInput(f"{memory.path} was removed meanwhile by another process")
             data = _with_key(data, _key_of(path))
-            if target.exists() and not source.samefile(target):
-                if files.read_bytes(target) != data:
-                    raise BadInput(f"{path} exists already: choose another newKey or folder")
+            twin = target.exists() and not source.samefile(target)
+            if twin and files.read_bytes(target) != data:
+                raise BadInput(f"{path} exists already: choose another newKey or folder")
+            if self._links is not None:
+                # Before the file: a resend after a crash no longer finds out where the memory was.
+                place = _place_of(path)
+                self._links.follow((memory.folder, memory.key), (place["folder"], place["key"]), memory.title)
+            if twin:  # a first try copied it and died
                 files.remove(source)
             else:
                 # Moved first, then its key field: a crash in between leaves one file, in its new place.
@@ -256,29 +275,16 @@ class Memories(MemoryReader):
             self.versions.follow(memory.path, path)
         self.index.refresh([memory.path, path])
 
-    def _moved_already(
-        self, key: str, folder: str | None, to_folder: str | None, new_key: str | None
-    ) -> Json:
-        """A move whose source is gone: done before, when the memory is at the target."""
-        wanted = names.key_name(self._redact(new_key)) if new_key else names.key_name(key)
-        source = names.folder_name(folder)
-        there = self._exact(names.folder_name(to_folder) if to_folder else source, wanted)
-        if there is None:
-            return {"success": False, **self._missing(key, folder)}
-        return self._moved((source, names.key_name(key)), there, moved=False)
 
-    def _moved(self, old: tuple[str, str], new: Memory, *, moved: bool) -> Json:
-        # Also when nothing was moved: a first try may have died before the links followed.
-        if self._links is not None and old != (new.folder, new.key):
-            self._links.follow(old, (new.folder, new.key), new.title)
-        return {
-            "success": True,
-            "moved": moved,
-            "key": old[1],
-            "newKey": new.key,
-            "fromFolder": old[0],
-            "toFolder": new.folder,
-        }
+def _moved(old: tuple[str, str], new: Memory, *, moved: bool) -> Json:
+    return {
+        "success": True,
+        "moved": moved,
+        "key": old[1],
+        "newKey": new.key,
+        "fromFolder": old[0],
+        "toFolder": new.folder,
+    }
 
 
 def _key_of(path: str) -> str:

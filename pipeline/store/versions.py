@@ -59,9 +59,15 @@ class Versions:
             return None
         return newest.parent.relative_to(self._store / TRASH_DIR).as_posix() + EXTENSION, newest
 
+    def in_trash(self, path: str) -> bool:
+        """Whether a file of exactly this path was deleted."""
+        return bool(_newest_first(self._folder(TRASH_DIR, path)))
+
     def untrash(self, path: str, version: Path) -> None:
-        """Put a trashed file back at ``path``. Called under its lock."""
+        """Put a trashed file back at ``path``; older ones of it become history. Called under its lock."""
         files.rename(version, self._store / path)
+        for older in _newest_first(self._folder(TRASH_DIR, path)):
+            files.rename(older, self._folder(HISTORY_DIR, path) / older.name)
         files.prune_dirs(version.parent, self._store / TRASH_DIR)
 
     def follow(self, old: str, new: str) -> None:

@@ -274,7 +274,7 @@ def test_a_move_takes_links_history_and_key_along(memories: Memories, links: Lin
     assert (moved["moved"], moved["toFolder"], moved["newKey"]) == (True, "memory/decisions", "new_key")
     again = memories.move("old", "memory", "decisions", "new key")
     assert again["success"] and not again["moved"]
-    assert links.followed == [(("memory", "old"), ("memory/decisions", "new_key"), "old")] * 2
+    assert links.followed == [(("memory", "old"), ("memory/decisions", "new_key"), "old")]
     assert not (tmp_path / "memory/old.md").exists()
     assert "key: new_key" in (tmp_path / "memory/decisions/new_key.md").read_text(encoding="utf-8")
     assert len(memories.versions.of("memory/decisions/new_key.md")) == 1
@@ -296,6 +296,39 @@ def test_an_interrupted_move_is_finished_by_the_next_call(memories: Memories, tm
     files.write_bytes(copy, (tmp_path / "memory/k.md").read_bytes())
     assert memories.move("k", "memory", "rules")["moved"]
     assert [one.path for one in memories.all()] == ["memory/rules/k.md"]
+
+
+def test_a_resent_call_never_takes_a_namesake_in_another_folder(memories: Memories) -> None:
+    for folder in ("memory", "rules", "notes"):
+        memories.remember("k", f"in {folder}", folder=folder)
+    for given in (None, "memory"):
+        assert memories.delete("k", given)["folder"] == "memory"
+    assert [one.path for one in memories.all()] == ["memory/rules/k.md", "notes/k.md"]
+    memories.remember("k", "again")
+    for moved in (True, False):
+        assert memories.move("k", "memory", "decisions")["moved"] is moved
+    memories.remember("k", "once more")
+    for moved in (True, False):
+        assert memories.archive("k", "memory")["moved"] is moved
+    assert memories.recall("k", "rules")["content"] == "in rules"
+
+
+def test_a_resent_restore_leaves_older_deletions_in_the_history(memories: Memories) -> None:
+    for content in ("first", "second"):
+        memories.remember("k", content)
+        memories.delete("k")
+    assert memories.restore("k")["restored"]
+    assert not memories.restore("k")["restored"]
+    assert memories.recall("k")["content"] == "second"
+    assert b"first" in memories.versions.of("memory/k.md")[0].read_bytes()
+
+
+def test_links_are_not_moved_when_the_move_is_refused(memories: Memories, links: Links) -> None:
+    memories.remember("a", "one")
+    memories.remember("b", "two")
+    with pytest.raises(BadInput, match="exists already"):
+        memories.move("a", "memory", new_key="b")
+    assert links.followed == []
 
 
 def test_an_archived_memory_is_kept_and_ranked_last(memories: Memories) -> None:
