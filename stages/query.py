@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal, TypeAlias
 
-from stages import tokens
+from stages import synonyms, tokens
 
 QUERY_LIMIT = 4_000
 """Characters of a query that are looked at."""
@@ -42,12 +42,15 @@ _OPERATOR = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One thing to look for. A turn holds it if it has any token of ``whole``, or every token of
-    ``parts``."""
+    """One thing to look for. A turn holds it if it has any token of ``whole``, or every token of ``parts``.
+
+    ``also`` are tokens that stand for the same: they help to find and to rank, at less weight.
+    """
 
     text: str
     whole: tuple[str, ...]
     parts: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
 
     @property
     def tokens(self) -> tuple[str, ...]:
@@ -163,7 +166,8 @@ def _terms(text: str) -> tuple[tuple[Term, ...], bool]:
 
 
 def _term(raw: str, found: list[str]) -> Term:
-    return Term(raw.strip("./\\+'-_") or raw, (found[0],), tuple(dict.fromkeys(found[1:])))
+    text = raw.strip("./\\+'-_") or raw
+    return Term(text, (found[0],), tuple(dict.fromkeys(found[1:])), synonyms.of_token(found[0]))
 
 
 def _is_stop(term: Term) -> bool:
@@ -176,10 +180,12 @@ def _paired_terms(raw: str, found: list[str]) -> Iterator[Term]:
     if len(folded) == 1:
         yield Term(raw, (found[0],))
         return
+    also = dict(synonyms.in_run(folded))
     for start, end in [match.span() for match in _between().finditer(folded)] or [(0, len(folded))]:
         if end - start == 1:  # a function character that is part of a word: 目的, 存在
             start, end = max(0, start - 1), min(len(folded), end + 1)
-        yield from (Term(raw[i : i + 2], (folded[i : i + 2],)) for i in range(start, end - 1))
+        for i in range(start, end - 1):
+            yield Term(raw[i : i + 2], (folded[i : i + 2],), also=also.get(i, ()))
 
 
 @cache

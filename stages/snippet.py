@@ -220,6 +220,9 @@ def _needles(term: Term) -> list[str]:
         stem = _shared(typed, token) if len(term.tokens) == 1 else token
         if len(stem) > 2 or len(term.tokens) == 1 or tokens.is_paired(stem):
             found[stem] = None
+    for token in term.also:
+        if len(token) > 2 or tokens.is_paired(token):
+            found[token] = None
     whole = list(found)
     # A needle that holds a shorter one of the same term finds nothing more than that one does.
     return [needle for needle in whole if not any(other != needle and other in needle for other in whole)][:8]

@@ -31,6 +31,8 @@ LENT_TO_PARENT = 0.6
 """What an occurrence in a sub-agent's turn counts for the turn that called it."""
 COMMON_ASKED = 0.3
 """How likely a common token of a turn stands in the person's own words."""
+ALSO_SHARE = 0.5
+"""What a synonym counts beside the word."""
 PARTS_SHARE = 0.5
 """What an identifier's parts count beside its whole."""
 STOP_SHARE = 0.05
@@ -79,11 +81,15 @@ class TokenEvidence:
 
 @dataclass(slots=True)
 class TermEvidence:
-    """One term's turns: ``held`` holds the term, ``touched`` any token of it. ``weight`` is its idf."""
+    """One term's turns: ``held`` are those that hold it, ``touched`` those with any token or synonym of it.
+
+    ``weight`` is its idf.
+    """
 
     term: Term
     whole: list[TokenEvidence]
     parts: list[TokenEvidence]
+    also: list[TokenEvidence]
     held: Flags
     held_bytes: bytes
     touched: Flags
@@ -125,16 +131,18 @@ class Evidence:
         for token in whole:
             held |= token.flags
         touched |= held
-        best = max((token.weight for token in whole), default=0.0)
-        inner = max((part.weight for part in parts if part.flags), default=0.0)
+        also = [found for token in term.also if (found := self._token(token)).flags]
+        for token in also:
+            touched |= token.flags
+        parts = [part for part in parts if part.flags]
+        weight = max(
+            *(token.weight for token in (*whole, *parts)),
+            *(token.weight * ALSO_SHARE for token in also),
+            0.0,
+            0.0,
+        )
         return TermEvidence(
-            term,
-            whole,
-            [p for p in parts if p.flags],
-            held,
-            held.to_bytes(self.size, "little"),
-            touched,
-            max(best, inner),
+            term, whole, parts, also, held, held.to_bytes(self.size, "little"), touched, weight
         )
 
     def _token(self, token: str) -> TokenEvidence:
@@ -229,6 +237,11 @@ class Scorer:
                 if value > score:
                     score, share = value, 1.0
                 said = max(said, in_user)
+            if score == 0.0:
+                for token in term.also:
+                    value, in_user = self._token(token, turn, norms)
+                    if value * ALSO_SHARE > score:
+                        score, share, said = value * ALSO_SHARE, ALSO_SHARE, in_user * ALSO_SHARE
             if term.parts:
                 value, held, in_user = self._parts(term, turn, norms)
                 score += value

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from pipeline.store import codec
 from pipeline.store.evidence import Evidence, Flags, Scorer, TermEvidence, newest, to_flags
 from pipeline.store.postings import Postings, marks, quoted
 from stages import tokens
@@ -38,7 +39,7 @@ LENDERS = 24
 """Best turns whose neighbours are looked at."""
 REACH = 2
 """How far, in turns, weight is lent."""
-LENT = (0.0, 0.10, 0.06)
+LENT = (0.0, 0.20, 0.12)
 """Share of a neighbour's term scores that is lent, by distance."""
 GAP_MS = 3 * 3600 * 1000
 """A longer pause ends a discussion: nothing is lent across."""
@@ -137,6 +138,7 @@ class TurnSearch:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
         self.postings = Postings(connection)
+        self._dictionaries = -1
 
     def rank(self, query: Query, conditions: Conditions) -> Ranking:
         """The turns that ``query`` finds. Raises sqlite3.Error if the store cannot be read."""
@@ -148,6 +150,10 @@ class TurnSearch:
 
     def _rank(self, query: Query, conditions: Conditions) -> Ranking:
         snapshot = self.postings.refresh()
+        if self._dictionaries != snapshot.version:
+            for row in self.connection.execute("SELECT data FROM dictionary ORDER BY id"):
+                codec.use(row[0])
+            self._dictionaries = snapshot.version
         by_agent = any(condition.name == "agent" for condition in query.filters)
         evidence = Evidence(self.postings, snapshot, fold=not by_agent)
         terms = evidence.terms(query.terms)
@@ -273,7 +279,7 @@ class TurnSearch:
         parents = scorer.evidence.snapshot.parents if scorer.evidence.fold else {}
         common = []
         for term in scorer.terms:
-            for token in (*term.whole, *term.parts):
+            for token in (*term.whole, *term.parts, *term.also):
                 weight = token.weight if token in term.whole else token.weight * 0.4
                 if token.counts is None:
                     common.append((weight, token.common))
