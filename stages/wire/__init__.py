@@ -19,7 +19,7 @@ _CODE = re.compile(rb'^\{"(?:type":"|message":\{|turnId":)', re.MULTILINE)
 def dialect_of(head: bytes) -> str:
     """The dialect of a wire by its first lines; kimi-code where they do not tell.
 
-    kimi-cli writes Python's JSON with a space after the colon and wraps each record in a timestamp (WIRE §11).
+    kimi-cli writes Python's JSON, with spaces, and wraps each record in a timestamp (WIRE §11).
     """
     cli, code = _CLI.search(head), _CODE.search(head)
     if cli is not None and (code is None or cli.start() < code.start()):

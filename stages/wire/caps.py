@@ -7,19 +7,27 @@ programs put the reason of a failure last. Whole texts stay in the wire (``pipel
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
 from stages.wire.contract import Redact
 
-PROMPT = (24_000, 8_000)
+Room: TypeAlias = Literal["full", "short", "none"]
+"""What a turn still keeps of a call."""
+
+PROMPT = (20_000, 8_000)
 """Head and tail of a prompt, characters: a pasted log keeps its question before and after it."""
-AGENT_HEAD = 16_000
-AGENT_TAIL = 16_000
+AGENT_HEAD = 12_000
+AGENT_TAIL = 14_000
 """Agent text of one turn: its first parts and its last ones (the answer is last)."""
+AGENT_PART = (10_000, 4_000)
+"""One of the last parts."""
 ARGS = (3_000, 1_000)
 """One call's arguments: an edit's old and new text mostly fit, a whole written file does not."""
 ARGS_SHORT = (300, 100)
 """The same once the turn has used up ``ACTIONS``: paths and flags still fit."""
 COMMAND = (3_000, 1_000)
 COMMAND_SHORT = (300, 100)
+COMMAND_BARE = (100, 0)
 ERROR = 2_000
 ERROR_SHORT = 300
 """Decisive lines of a failed call's output."""
@@ -31,16 +39,20 @@ STEERS = 64
 COMPACTION = (4_000, 2_000)
 COMPACTIONS = 4
 """Summaries kept per turn; each repeats the ones before it, the last are the ones that count."""
-ACTIONS = 48_000
+ACTIONS = 24_000
 """Arguments, commands, errors and outcomes of one turn together, before they are kept short."""
-CALLS = 4_000
-STEPS = 4_000
+ACTIONS_SHORT = 36_000
+"""The same, before a call keeps only its path and the beginning of its command."""
+CALLS = 2_000
+STEPS = 2_000
 """Calls and steps of one turn that are kept at all; what comes later is counted as ``turn-too-long``."""
 TOUCHES = 200
 """Paths of one call."""
 ID = 200
 """Characters of an id, a tool name, a path segment … that the engine made: longer is not one."""
 PATH = 1_000
+PATHS = 4_096
+"""Redacted paths remembered."""
 UNKNOWN_TYPES = 100
 """Distinct unknown record types that are counted by name."""
 

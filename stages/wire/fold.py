@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from stages.model import Change, Chunk, Copied, Cut, Spawned, Status, Steer, Truncate, Undo, Upsert
+from stages.model import Change, Chunk, Copied, Cut, Op, Spawned, Status, Steer, Truncate, Undo, Upsert
 from stages.wire import caps, tools
 from stages.wire.contract import Origin, Redact
 from stages.wire.parts import Json
@@ -57,6 +57,8 @@ class Fold:
         self.compactions: list[str] = []
         self.calls: dict[str, list[tuple[OpenTurn, OpenCall]]] = {}
         self.noise = 0
+        self.paths: dict[str, str] = {}
+        """Paths seen, redacted: the same few come again and again."""
         self._changes: list[Change] = []
         self._done: list[OpenTurn] = []
         self._lines: list[bytes] = []
@@ -72,7 +74,7 @@ class Fold:
         if not lines[-1]:
             lines.pop()
         self._lines, self._ends, self._base = lines, None, chunk.start
-        if b"\r\n" in chunk.data:
+        if b"\r" in chunk.data:
             return [line.removesuffix(b"\r") for line in lines]
         return lines
 
@@ -197,8 +199,11 @@ class Fold:
         return steer
 
     def add_part(self, turn: OpenTurn, step: OpenStep, text: str) -> None:
-        head, tail = turn.room_for_text(caps.weight(text))
-        turn.add_text(step, caps.clip(text, head, tail, self.redact))
+        """Keep a text of a response; a turn's first parts and its last ones (see ``OpenTurn.add_text``)."""
+        if turn.tail_from < 0 and turn.head_weight + caps.weight(text) <= caps.AGENT_HEAD:
+            turn.add_text(step, self.redact(text))
+        else:
+            turn.add_text(step, caps.clip(text, *caps.AGENT_PART, self.redact))
 
     def add_compaction(self, summary: str) -> None:
         """Note a compaction in the current turn while it runs, else for the next one."""
@@ -218,20 +223,32 @@ class Fold:
         """A call with its arguments; ``args`` that are no object are kept as they are."""
         call = OpenCall(call_id, name)
         self.fill_call(turn, call, args, display)
+        self.keep_call(turn, step, call)
+        return call
+
+    def keep_call(self, turn: OpenTurn, step: OpenStep, call: OpenCall) -> None:
         if turn.add_call(step, call):
-            self.calls.setdefault(call_id, []).append((turn, call))
+            self.calls.setdefault(call.id, []).append((turn, call))
         else:
             self.counts["turn-too-long"] += 1
-        return call
 
     def fill_call(self, turn: OpenTurn, call: OpenCall, args: Any, display: Json) -> None:
         call.own = self.own.owns(call.name)
         if call.own:
             return
-        call.args, call.command = tools.compact(call.name, args, short=turn.short, redact=self.redact)
-        touch = tools.touch_of(call.name, args if type(args) is dict else {}, display, self.origin.cwd)
+        call.args, call.command = tools.compact(call.name, args, room=turn.room, redact=self.redact)
+        self.touch_file(
+            call, tools.touch_of(call.name, args if type(args) is dict else {}, display, self.origin.cwd)
+        )
+
+    def touch_file(self, call: OpenCall, touch: tuple[str, Op] | None) -> None:
         if touch is not None:
-            call.touch = (self.redact(touch[0]), touch[1])
+            path = self.paths.get(touch[0])
+            if path is None:
+                path = self.paths[touch[0]] = self.redact(touch[0])
+                if len(self.paths) > caps.PATHS:
+                    self.paths.clear()
+            call.touch = (path, touch[1])
 
     def waiting_call(self, call_id: str) -> tuple[OpenTurn, OpenCall] | None:
         """The latest call of this id that has no result yet (WIRE §4.3)."""
@@ -251,9 +268,10 @@ class Fold:
         if call.own or not output:
             return
         if failed:
-            call.error = tools.decisive(output, self.redact, caps.ERROR_SHORT if turn.short else caps.ERROR)
+            cap = caps.ERROR if turn.room == "full" else caps.ERROR_SHORT
+            call.error = tools.decisive(output, self.redact, cap)
             turn.actions += caps.weight(call.error)
-        elif (call.name in tools.COMMANDS or call.name in tools.ANSWERS) and not turn.short:
+        elif turn.room != "none" and (call.name in tools.COMMANDS or call.name in tools.ANSWERS):
             call.outcome = tools.last_lines(output, self.redact)
             turn.actions += caps.weight(call.outcome)
 
@@ -362,7 +380,7 @@ class Fold:
                 "position": self.position,
                 "next": self.next_id,
                 "cur": self.live.index(self.cur) if self.cur is not None else None,
-                "turns": base64.b85encode(turns).decode(),
+                "turns": base64.b64encode(turns).decode(),
                 "anchors": self.anchors,
                 "wall": self.wall,
                 "undone": self.undone,
@@ -379,7 +397,7 @@ class Fold:
         try:
             self.line0, self.position, self.next_id = saved["line"], saved["position"], saved["next"]
             self.live = [
-                OpenTurn.load(row) for row in orjson.loads(zlib.decompress(base64.b85decode(saved["turns"])))
+                OpenTurn.load(row) for row in orjson.loads(zlib.decompress(base64.b64decode(saved["turns"])))
             ]
             self.cur = None if saved["cur"] is None else self.live[saved["cur"]]
             self.anchors, self.wall, self.undone = saved["anchors"], saved["wall"], saved["undone"]

@@ -16,13 +16,13 @@ from stages.wire.turns import OpenCall, OpenStep, OpenTurn
 
 _TYPE = re.compile(rb'\{"timestamp": [0-9.eE+-]+, "message": \{"type": "(\w+)"')
 _NESTED = re.compile(
-    rb'\{"timestamp": [0-9.eE+-]+, "message": \{"type": "SubagentEvent", "payload": \{"(?:parent|task)_tool_call_id": "([^"\\]*)"'
-    rb'(?:, "agent_id": "([^"\\]*)")?'
+    rb'\{"timestamp": [0-9.eE+-]+, "message": \{"type": "SubagentEvent", "payload": \{'
+    rb'"(?:parent|task)_tool_call_id": "([^"\\]*)"(?:, "agent_id": "([^"\\]*)")?'
 )
 _NOISE = frozenset(
-    b"ApprovalRequest ApprovalResponse ApprovalRequestResolved BtwBegin BtwEnd CompactionBegin CompactionEnd HookRequest"
-    b" HookResolved HookTriggered MCPLoadingBegin MCPLoadingEnd MCPStatusSnapshot Notification PlanDisplay"
-    b" QuestionRequest ToolCallRequest".split()
+    b"ApprovalRequest ApprovalResponse ApprovalRequestResolved BtwBegin BtwEnd CompactionBegin CompactionEnd"
+    b" HookRequest HookResolved HookTriggered MCPLoadingBegin MCPLoadingEnd MCPStatusSnapshot Notification"
+    b" PlanDisplay QuestionRequest ToolCallRequest".split()
 )
 _WITHOUT_END = (1, 2)
 """Before this protocol version no turn has an end record."""

@@ -1,4 +1,4 @@
-"""One turn whole, for a person to read: every text, argument and result of its byte range, redacted, uncapped."""
+"""One turn whole, for a person to read: every text, argument and result of its byte range, redacted."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Shown = dict[str, Any]
 def whole_turn(data: bytes, origin: Origin, redact: Redact, turn_id: int | None = None) -> list[Shown]:
     """The records of one turn from the bytes of its range (``Turn.start`` to ``Turn.end``), in file order.
 
-    Each is a dict with ``kind`` and ``at`` (ms or None) and, by kind: ``prompt`` and ``steer`` ``{origin, text}``,
-    ``step`` ``{number}``, ``text`` ``{text}``, ``call`` ``{id, name, args}``, ``result`` ``{id, result, text}``,
-    ``compaction`` ``{text}``, ``end`` ``{status, error}``. Thinking and images are left out; so are arguments and
-    results of our own calls. With ``turn_id`` only what that turn wrote: another process may have interleaved
-    its own. Corrupt lines are passed over.
+    Each is a dict with ``kind`` and ``at`` (ms or None) and, by kind: ``prompt`` and ``steer`` ``{origin,
+    text}``, ``step`` ``{number}``, ``text`` ``{text}``, ``call`` ``{id, name, args}``, ``result`` ``{id,
+    result, text}``, ``compaction`` ``{text}``, ``end`` ``{status, error}``. Thinking and images are left out;
+    so are arguments and results of our own calls. With ``turn_id`` only what that turn wrote: another process
+    may have interleaved its own. Corrupt lines are passed over.
     """
     reader = _Reader(redact, turn_id)
     for line in data.split(b"\n"):

@@ -5,12 +5,14 @@ from __future__ import annotations
 import ntpath
 import posixpath
 import re
+from functools import lru_cache
 from typing import Any
 
 import orjson
 
 from stages.model import Op
 from stages.wire import caps
+from stages.wire.caps import Room
 from stages.wire.contract import Redact
 from stages.wire.parts import Json, obj, string, word
 
@@ -18,6 +20,8 @@ COMMANDS = frozenset({"Bash", "Shell", "PowerShell", "CMD"})
 AGENTS = frozenset({"Agent", "Task", "AgentSwarm", "CreateSubagent"})
 ANSWERS = frozenset({"AskUserQuestion"})
 """Tools whose output is what a person said."""
+TELLING_OUTPUT = COMMANDS | AGENTS | ANSWERS
+"""Tools whose good output is looked at."""
 _OPS: dict[str, Op] = {
     "Read": "read",
     "ReadFile": "read",
@@ -43,15 +47,31 @@ def command_of(name: str, args: Json) -> str:
     return string(args.get("command")) if name in COMMANDS else ""
 
 
-def compact(name: str, args: Any, *, short: bool, redact: Redact) -> tuple[str, str]:
-    """``(arguments as compact JSON, command line)``, redacted and capped; both from one pass of the redactor."""
-    head, tail = caps.ARGS_SHORT if short else caps.ARGS
+def compact(name: str, args: Any, *, room: Room, redact: Redact) -> tuple[str, str]:
+    """``(arguments as compact JSON, command line)``, redacted and capped."""
     command = command_of(name, args) if type(args) is dict else ""
+    if room == "none":
+        return "{}", caps.clip(command, *caps.COMMAND_BARE, redact) if command else ""
     if command and args.keys() <= _PLAIN_COMMAND and len(command) <= sum(caps.COMMAND_SHORT):
         return _plain_command(args, command, redact)
-    text = caps.clip(_open_escapes(_dump(args)), head, tail, redact)
-    command_caps = caps.COMMAND_SHORT if short else caps.COMMAND
-    return _close_escapes(text), caps.clip(command, *command_caps, redact) if command else ""
+    command_caps = caps.COMMAND_SHORT if room == "short" else caps.COMMAND
+    return compact_text(_dump(args), room=room, redact=redact), (
+        caps.clip(command, *command_caps, redact) if command else ""
+    )
+
+
+def compact_text(args: str, *, room: Room, redact: Redact) -> str:
+    """Compact JSON redacted and capped. Its escaped line breaks are real ones for the redactor, so that a
+    secret that begins a line also begins a word."""
+
+    def without_escapes(text: str) -> str:
+        if "\\" not in text:
+            return redact(text)
+        return _close_escapes(redact(_open_escapes(text)))
+
+    if room == "none":
+        return "{}"
+    return caps.clip(args, *(caps.ARGS_SHORT if room == "short" else caps.ARGS), without_escapes)
 
 
 def _plain_command(args: Json, command: str, redact: Redact) -> tuple[str, str]:
@@ -70,16 +90,14 @@ def _dump(value: Any) -> str:
 
 
 def _open_escapes(text: str) -> str:
-    """JSON text with its line breaks real, so that a secret after one still stands at a word's start."""
-    if "\\" not in text:
-        return text
-    parts = text.split("\\\\")
-    return "\x01".join(part.replace("\\n", "\n").replace("\\t", "\t").replace("\\r", "\r") for part in parts)
+    text = text.replace("\\\\", "\x01").replace("\\n", "\n").replace("\\t", "\t")
+    return text.replace("\\r", "\r") if "\\r" in text else text
 
 
 def _close_escapes(text: str) -> str:
-    text = text.replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r")
-    return text.replace("\x01", "\\\\")
+    text = text.replace("\n", "\\n").replace("\t", "\\t")
+    text = text.replace("\r", "\\r") if "\r" in text else text
+    return text.replace("\x01", "\\\\") if "\x01" in text else text
 
 
 # --- files ---------------------------------------------------------------------------------------------
@@ -87,20 +105,17 @@ def _close_escapes(text: str) -> str:
 
 def touch_of(name: str, args: Json, display: Json, cwd: str | None) -> tuple[str, Op] | None:
     """The file a call names: ``display.path`` (absolute) before ``args.path``; ``None`` for other tools."""
-    path: Any = None
-    op: Op | None = None
-    if display.get("kind") == "file_io":
-        op = _OPERATIONS.get(word(display.get("operation")))
-        path = display.get("path")
-        if op is None:
-            return None
-    else:
-        op = _OPS.get(name)
-    if type(path) is not str or not path:
-        path = args.get("path") or args.get("file_path")
-    if op is None or type(path) is not str or not path or len(path) > caps.PATH:
-        return None
-    return relative(path, cwd), op
+    if display.get("kind") == "file_io" and string(display.get("path")):
+        return displayed_touch(word(display.get("operation")), display["path"], cwd)
+    op = _OPS.get(name)
+    path = string(args.get("path")) or string(args.get("file_path"))
+    return (relative(path, cwd), op) if op is not None and 0 < len(path) <= caps.PATH else None
+
+
+def displayed_touch(operation: str, path: str, cwd: str | None) -> tuple[str, Op] | None:
+    """The same from ``display.operation`` and ``display.path``; a search touches no file."""
+    op = _OPERATIONS.get(operation)
+    return (relative(path, cwd), op) if op is not None and 0 < len(path) <= caps.PATH else None
 
 
 def _windows(path: str) -> bool:
@@ -109,8 +124,9 @@ def _windows(path: str) -> bool:
     )
 
 
+@lru_cache(maxsize=4096)
 def relative(path: str, cwd: str | None) -> str:
-    """``path`` below ``cwd`` as relative, any other as absolute; a path without ``cwd`` known stays as it is."""
+    """``path`` relative to ``cwd`` when below it, else absolute; without a known ``cwd`` as it is."""
     if _windows(path) or (cwd is not None and _windows(cwd)):
         return _relative_windows(path, cwd)
     if cwd is None:
@@ -175,18 +191,21 @@ def last_lines(output: str, redact: Redact) -> str:
     cut = len(text) < size
     text = redact(text)
     text = (text[caps.MARGIN :] if cut else text).rstrip()
-    if len(text) <= cap:
+    if len(text) <= cap and not cut:
         return text
     text = text[-cap:]
     return text[text.index("\n") + 1 :] if "\n" in text[:-1] else text
 
 
-_AGENT_ID = re.compile(r'(?:^agent_id: |<subagent agent_id=")([A-Za-z0-9_.-]{1,64})', re.MULTILINE)
+_AGENT_ID = re.compile(r"^agent_id: ([A-Za-z0-9_.-]{1,64})$", re.MULTILINE)
+_SWARM_ID = re.compile(r'^<subagent agent_id="([A-Za-z0-9_.-]{1,64})"', re.MULTILINE)
 
 
 def agents_in(output: str) -> list[str]:
-    """The sub-agents that an Agent or AgentSwarm result names (WIRE §7)."""
-    return list(dict.fromkeys(_AGENT_ID.findall(output[: 1 << 18])))[:256]
+    """The sub-agents that an Agent or AgentSwarm result names, not what their reports quote (WIRE §7)."""
+    if output.startswith("<agent_swarm_result>"):
+        return list(dict.fromkeys(_SWARM_ID.findall(output)))
+    return _AGENT_ID.findall(output[: output.find("\n\n")] if "\n\n" in output else output)[:1]
 
 
 # --- our own calls -------------------------------------------------------------------------------------
@@ -238,7 +257,7 @@ class Own:
             self.servers.add(server)
 
     def owns(self, name: str) -> bool:
-        """Whether a call of this name is ours; legacy wires name MCP tools without their server (WIRE §11)."""
+        """Whether a call of this name is ours; kimi-cli names MCP tools without their server (WIRE §11)."""
         if not name.startswith("mcp__"):
             telling = name in _TELLING
             if telling:

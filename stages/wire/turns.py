@@ -133,12 +133,6 @@ class OpenTurn:
         self.dirty = True
         return step
 
-    def room_for_text(self, size: int) -> tuple[int, int]:
-        """Head and tail caps for the turn's next part of ``size`` (weighed) characters."""
-        if self.tail_from < 0 and self.head_weight + size <= caps.AGENT_HEAD:
-            return caps.AGENT_HEAD, 0
-        return caps.AGENT_TAIL * 3 // 4, caps.AGENT_TAIL // 4
-
     def add_text(self, step: OpenStep, text: str) -> None:
         """Keep a part. The first ``AGENT_HEAD`` characters of a turn stay; of the rest the last ones."""
         self.dirty = True
@@ -186,9 +180,11 @@ class OpenTurn:
         return True
 
     @property
-    def short(self) -> bool:
-        """Whether what is kept of further calls has to be short."""
-        return self.actions > caps.ACTIONS
+    def room(self) -> caps.Room:
+        """How much may be kept of the next call."""
+        if self.actions <= caps.ACTIONS:
+            return "full"
+        return "short" if self.actions <= caps.ACTIONS_SHORT else "none"
 
     @property
     def live(self) -> bool:
