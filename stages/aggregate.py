@@ -11,10 +11,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
 
 from stages.clusters import clusters_of
-from stages.continuity import probabilities
+from stages.continuity import Cut, probabilities, threads
 from stages.evidence import Evidence, Stats, blended, evidence
 from stages.expansion import EMPTY, Expansion, expand, sure_turns
 from stages.model import Pointer, RefinedTurn, Theme, TurnKey, Via
@@ -23,7 +22,13 @@ from stages.seeds import Seed, agreement, families, prepare, relevance, strength
 MEMBER = 0.5
 """Probability from which a turn belongs."""
 ROUNDS = 2
-COMPANY = 0.75
+MIN_CUT, MAX_CUT = 0.15, 0.8
+SURE, VERY_SURE = 0.7, 0.9
+FOLLOW_TRUST = 0.3
+SOLO = 0.8
+CUT_AT = 0.5
+"""Where between the means of background and theme the cut lies."""
+COMPANY = 0.7
 """What keeping a typical sure turn's company proves by itself."""
 MACHINE_ORIGINS = ("goal", "cron", "task")
 
@@ -159,56 +164,68 @@ def read(seeds: Sequence[str], items: Sequence[Evidence], stats: Stats) -> Readi
     ]
     kin = families(prepared)
     trust = [seed.reliability for seed in prepared]
-    expansion, base = EMPTY, [relevance(row, trust, kin) for row in table]
-    scores = base
-    for _ in range(ROUNDS):
-        sure = sure_turns(scores)
-        expansion = expand(items, {index: scores[index] ** 2 for index in sure}, stats, known)
+    found = threads(items, stats)
+    expansion, chances = EMPTY, [0.0] * len(items)
+    scores = [relevance(row, trust, kin) for row in table]
+    cut = Cut(1.0, 2.0)
+    for turn in range(ROUNDS):
+        sure = _sure(scores, chances, cut, first=turn == 0)
+        expansion = expand(items, sure, stats, known)
         support = [expansion.support(item) for item in items]
         if expansion.weights:
             trust = agreement(prepared, table, support)
-        base = [relevance(row, trust, kin) for row in table]
-        scores = [_both(value, company) for value, company in zip(base, support, strict=True)]
-    cut = adaptive_cut(scores, sure_turns(scores))
-    chances = _by_session(items, scores, cut, stats)
+        scores = [
+            _both(relevance(row, trust, kin), company) for row, company in zip(table, support, strict=True)
+        ]
+        cut = adaptive_cut(scores, sure_turns(scores))
+        chances = probabilities(found, scores, cut)
     verdicts = tuple(
-        _verdict(item, score, chance, prepared, expansion, cut, stats)
+        _verdict(item, score, chance, prepared, expansion, cut.at, stats)
         for item, score, chance in zip(items, scores, chances, strict=True)
     )
-    return Reading(verdicts, cut, expansion, prepared)
+    return Reading(verdicts, cut.at, expansion, prepared)
 
 
-def _both(seeded: float, support: float) -> float:
-    """Own relevance and company together: each adds to the other, company alone proves less."""
-    return 1.0 - (1.0 - seeded) * (1.0 - COMPANY * support * math.sqrt(support))
+def _sure(scores: Sequence[float], chances: Sequence[float], cut: Cut, *, first: bool) -> dict[int, float]:
+    """The turns to learn from, with trust: at first those that the seeds prove best, then all likely members.
+
+    The second look takes in the facets that the best turns do not show, and what follow-ups call things.
+    """
+    if first:
+        return {index: scores[index] ** 2 for index in sure_turns(scores)}
+    return {
+        index: chance * max(scores[index], FOLLOW_TRUST)
+        for index, chance in enumerate(chances)
+        if chance >= SURE and (scores[index] >= cut.at or chance >= VERY_SURE)
+    }
 
 
-def adaptive_cut(scores: Sequence[float], sure: Sequence[int]) -> float:
+def _both(seeded: float, company: float) -> float:
+    """Own relevance and company together: each adds to the other, company alone proves less, and a seed
+    without any company a little less than it would.
+    """
+    seeded *= SOLO + (1.0 - SOLO) * min(1.0, 3.0 * company)
+    return 1.0 - (1.0 - seeded) * (1.0 - COMPANY * company * math.sqrt(company))
+
+
+def adaptive_cut(scores: Sequence[float], sure: Sequence[int]) -> Cut:
     """The score that parts this theme from its background: the middle of two means, found by iteration."""
     if not sure:
-        return 1.0
+        return Cut(1.0, 2.0)
     high = sum(scores[index] for index in sure) / len(sure)
     low = 0.0
-    cut = (high + low) / 2
+    cut = low + CUT_AT * (high - low)
     for _ in range(10):
         above = [value for value in scores if value >= cut]
         below = [value for value in scores if value < cut]
         high = sum(above) / len(above) if above else high
         low = sum(below) / len(below) if below else low
-        moved = (high + low) / 2
+        moved = low + CUT_AT * (high - low)
         if abs(moved - cut) < 1e-6:
             break
         cut = moved
-    return min(0.8, max(0.15, cut))
-
-
-def _by_session(items: Sequence[Evidence], scores: Sequence[float], cut: float, stats: Stats) -> list[float]:
-    chances: list[float] = []
-    rows = list(zip(items, scores, strict=True))
-    for _, group in groupby(rows, key=lambda row: place(row[0].turn.key)[:2]):
-        session = list(group)
-        chances += probabilities([item for item, _ in session], [score for _, score in session], cut, stats)
-    return chances
+    cut = min(MAX_CUT, max(MIN_CUT, cut))
+    return Cut(cut, max(high, cut + 0.1))
 
 
 def _verdict(

@@ -12,22 +12,39 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
 
 from stages.cues import carries_on, turns_away
 from stages.evidence import Evidence, Stats, similarity
 
-PRIOR = 0.2
+PRIOR = 0.15
 """Probability that a new discussion is about the theme before any evidence."""
-PULL = 5.0
+PULL = 4.0
 """Log-odds of full evidence for or against."""
+AGAINST = 0.6
+MOST = 1.2
 FULL_VOICE = 3.5
 """New terms, weighted by rarity, from which a turn speaks fully for itself."""
 KNOWN_VOICE = 0.3
 """How much a term counts that the talk before had already."""
 TOLD_VOICE = 0.5
+FOLLOWING_VOICE = 0.5
+SHORT_CHARS = 80
+"""A short message that carries on (“commit it”, “提交一下”) speaks mostly for what it follows."""
+PAIR_VOICE = 0.45
+"""A pair of Chinese characters is about half a word."""
 CONTEXT = 3
 """Turns before it that a turn may be continuing."""
 LONG_PAUSE_MS = 6 * 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """The score that parts a theme from its background, and the mean score of what lies above it."""
+
+    at: float
+    high: float
 
 
 def voice(item: Evidence, before: Sequence[Evidence], stats: Stats) -> float:
@@ -36,9 +53,13 @@ def voice(item: Evidence, before: Sequence[Evidence], stats: Stats) -> float:
     A paste without own words speaks through its summary, at half the loudness.
     """
     terms, loudness = (item.own, 1.0) if item.own else (item.told, TOLD_VOICE)
+    if before and carries_on(item.own_text) and len(item.own_text) <= SHORT_CHARS:
+        loudness *= FOLLOWING_VOICE
     known = [other.bag for other in before[-CONTEXT:]]
     new = sum(
-        stats.rarity(term) * (KNOWN_VOICE if any(term in bag for bag in known) else 1.0)
+        stats.rarity(term)
+        * (KNOWN_VOICE if any(term in bag for bag in known) else 1.0)
+        * (1.0 if term.isascii() else PAIR_VOICE)
         for term in sorted(terms)
     )
     return loudness * min(1.0, new / FULL_VOICE)
@@ -60,33 +81,63 @@ def link(before: Sequence[Evidence], after: Evidence, stats: Stats) -> float:
     return min(0.97, max(0.05, value))
 
 
-def pull(score: float, cut: float, loudness: float) -> float:
+def pull(score: float, cut: Cut, loudness: float) -> float:
     """Log-odds of a turn's own evidence. Against the theme it speaks only as loudly as it has something
     new.
     """
-    if score >= cut:
-        return PULL * (score - cut) / max(1e-6, 1.0 - cut)
-    return -PULL * 0.6 * loudness * (cut - score) / cut
+    if score >= cut.at:
+        return PULL * min(MOST, (score - cut.at) / max(1e-6, cut.high - cut.at))
+    return -PULL * AGAINST * loudness * (cut.at - score) / cut.at
 
 
-def probabilities(
-    items: Sequence[Evidence], scores: Sequence[float], cut: float, stats: Stats
-) -> list[float]:
-    """Each turn's probability of belonging, for one session's turns in order of position."""
-    if not items:
-        return []
-    links = [link(items[:index], item, stats) for index, item in enumerate(items)]
-    voices = [voice(item, items[:index], stats) for index, item in enumerate(items)]
-    odds = [math.exp(pull(score, cut, loud)) for score, loud in zip(scores, voices, strict=True)]
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """One agent's turns in order, with each turn's link to those before it and its own voice."""
+
+    items: tuple[Evidence, ...]
+    links: tuple[float, ...]
+    voices: tuple[float, ...]
+
+
+def threads(items: Sequence[Evidence], stats: Stats) -> list[Thread]:
+    """The threads of turns ordered by session, agent and position."""
+    found = []
+    for _, group in groupby(items, key=lambda item: (item.turn.key.session_id, item.turn.key.agent_id)):
+        run = tuple(group)
+        before = [run[max(0, index - CONTEXT) : index] for index in range(len(run))]
+        found.append(
+            Thread(
+                run,
+                tuple(link(b, item, stats) for b, item in zip(before, run, strict=True)),
+                tuple(voice(item, b, stats) for b, item in zip(before, run, strict=True)),
+            )
+        )
+    return found
+
+
+def probabilities(found: Sequence[Thread], scores: Sequence[float], cut: Cut) -> list[float]:
+    """Each turn's probability of belonging, given its own score; ``scores`` run through all threads in
+    order.
+    """
+    chances: list[float] = []
+    for thread in found:
+        own = scores[len(chances) : len(chances) + len(thread.items)]
+        chances += _chain(thread, own, cut)
+    return chances
+
+
+def _chain(thread: Thread, scores: Sequence[float], cut: Cut) -> list[float]:
+    """Forward–backward over one thread."""
+    odds = [math.exp(pull(score, cut, loud)) for score, loud in zip(scores, thread.voices, strict=True)]
     forward: list[tuple[float, float]] = []
     inside, outside = PRIOR, 1.0 - PRIOR
-    for chain, ratio in zip(links, odds, strict=True):
+    for chain, ratio in zip(thread.links, odds, strict=True):
         total = inside + outside
         inside, outside = _step(inside / total, outside / total, chain)
         inside *= ratio
         forward.append((inside, outside))
     backward = [(1.0, 1.0)]
-    for chain, ratio in zip(reversed(links[1:]), reversed(odds[1:]), strict=True):
+    for chain, ratio in zip(reversed(thread.links[1:]), reversed(odds[1:]), strict=True):
         after_in, after_out = backward[-1][0] * ratio, backward[-1][1]
         fresh = (1.0 - chain) * (PRIOR * after_in + (1.0 - PRIOR) * after_out)
         step_in, step_out = chain * after_in + fresh, chain * after_out + fresh

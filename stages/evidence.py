@@ -135,7 +135,7 @@ def evidence(turn: RefinedTurn) -> Evidence:
     _add(amounts, content_terms(gist), GIST_WEIGHT, room=GIST_ROOM)
     _add(amounts, content_terms(turn.answer[:ANSWER_CHARS]), ANSWER_WEIGHT, room=ANSWER_ROOM)
     _add(amounts, content_terms(paste), PASTE_WEIGHT)
-    _add(amounts, content_terms(" ".join(entities.files_written)), WRITTEN_WEIGHT, room=ENTITY_ROOM)
+    _add(amounts, content_terms(" ".join(entities.files_written)), WRITTEN_WEIGHT, room=ENTITY_ROOM, most=1)
     _add(
         amounts,
         content_terms(" ".join((*entities.files_read, *entities.commands))),
@@ -192,8 +192,10 @@ def _norm(bag: Mapping[str, float], stats: Stats) -> float:
     return math.sqrt(sum((weight * stats.rarity(term)) ** 2 for term, weight in bag.items()))
 
 
-def _add(amounts: Counter[str], terms: Sequence[str], weight: float, room: int | None = None) -> None:
+def _add(
+    amounts: Counter[str], terms: Sequence[str], weight: float, room: int | None = None, most: int = 4
+) -> None:
     if room is not None and len(terms) > room:
         weight *= math.sqrt(room / len(terms))
     for term, times in Counter(terms).items():
-        amounts[term] += weight * min(times, 4)  # type: ignore[assignment]
+        amounts[term] += weight * min(times, most)  # type: ignore[assignment]

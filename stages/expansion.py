@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 from stages.evidence import BACKGROUND, Evidence, Stats
 
-SURE_SHARE = 0.75
+SURE_SHARE = 0.65
 """A turn is sure when its relevance is at least this share of the best three turns' mean."""
-MAX_TERMS = 40
+MAX_TERMS = 32
 MIN_LIFT = 3.0
 MIN_COVER = 0.25
 """Share of the sure turns that must have a term before it witnesses."""

@@ -21,7 +21,9 @@ PARTIAL_STRENGTH = 0.6
 CLEAR = 0.3
 """Strength from which an occurrence is more than a mention."""
 COMMONNESS = 2.0
-LONELY = 0.35
+SMALL = 20
+"""Turns of other talk imagined beside a small corpus."""
+LONELY = 0.8
 """What is left of a seed's reliability when nothing else of the theme ever stands beside it."""
 
 _GAPS = re.compile(r"[\s_\-]+")
@@ -53,7 +55,7 @@ def prepare(seeds: Sequence[str], everything: Sequence[Evidence], stats: Stats) 
         bare = Seed(text, literal, terms, 1.0)
         found = [strength(bare, item, stats) for item in everything]
         hits = sum(level >= CLEAR for level in found)
-        share = hits / max(1, len(everything), stats.turns)
+        share = hits / (max(len(everything), stats.turns) + SMALL)
         prepared[literal] = Seed(text, literal, terms, reliability(share, topicality(found, everything)))
     return tuple(prepared.values())
 
@@ -92,14 +94,13 @@ def strength(seed: Seed, item: Evidence, stats: Stats) -> float:
         return 0.0
     if len(seed.terms) == 1:
         return item.bag[seed.terms[0]]
+    if literal_in(seed, item):
+        return max(item.bag[term] for term in present)
     whole = sum(_weight(term, stats) for term in seed.terms)
     share = sum(_weight(term, stats) for term in present) / whole
     if share < PARTIAL:
         return 0.0
-    level = min(item.bag[term] for term in present)
-    if literal_in(seed, item):
-        return max(item.bag[term] for term in present)
-    return level * share * PARTIAL_STRENGTH
+    return min(item.bag[term] for term in present) * share * PARTIAL_STRENGTH
 
 
 def _weight(term: str, stats: Stats) -> float:

@@ -10,95 +10,144 @@ from datetime import datetime, tzinfo
 
 from stages import tokens
 from stages.clusters import Place
+from stages.cues import carries_on
 from stages.model import Cluster, Fact, RefinedTurn, Theme
 from stages.page_words import Words, day
-from stages.refining.prose import clip
+from stages.refining.prose import clip, is_chinese
 
-STORY_CHARS = 700
+STORY_CHARS = 800
+ASK_CHARS = 130
+OUTCOME_CHARS = 200
 MAX_TURNING_POINTS = 3
 MAX_OPEN = 5
-CLOSED_OVERLAP = 0.5
+CLOSED_OVERLAP = 0.4
 """Share of an open end's terms that later facts must take up to close it."""
 
+_CONTEXT = re.compile(r"\s*[(（][^()（）]*(?:[(（][^()（）]*[)）][^()（）]*)*[)）]\s*$")
+_LABEL = re.compile(r"^\s*(?:decision|decided|决定|结论)\s*[:：]\s*", re.IGNORECASE)
+_ENDS = (".", "!", "?", "…", "。", "！", "？")
 
-def story(theme: Theme, words: Words, zone: tzinfo) -> str:
-    """How it began, where it turned (decisions), where it stands; empty for a theme without clusters."""
+
+def parts(summary: str) -> tuple[str, str]:
+    """A summary as what was asked (without what it answered, in brackets) and what came of it; either may
+    be empty.
+    """
+    asked, arrow, outcome = " ".join(summary.split()).partition(" → ")
+    if not arrow:
+        return "", asked
+    return _CONTEXT.sub("", asked), outcome
+
+
+def without_label(text: str) -> str:
+    """A decision's sentence without a leading “Decision:” or “决定：”."""
+    return _LABEL.sub("", text)
+
+
+def story(theme: Theme, turns: Mapping[Place, RefinedTurn], words: Words, zone: tzinfo) -> str:
+    """How it began, where it turned, where it stands; empty for a theme without clusters."""
     clusters = [cluster for cluster in theme.clusters if cluster.summary]
     if not clusters:
         return ""
     first, last = clusters[0], clusters[-1]
-    sentences = [_began(first, words, zone)]
-    budget = STORY_CHARS - len(sentences[0]) - (160 if last is not first else 0)
+    sentences = [_began(first, _opening(first, turns), words, zone)]
+    budget = STORY_CHARS - len(sentences[0]) - (200 if last is not first else 0)
+    told = day(_date(first.start, zone), words)
     for cluster, text in _turning_points(clusters):
-        sentence = _decided(cluster, text, words, zone)
+        when = day(_date(cluster.start, zone), words)
+        sentence = _turned(cluster, text, words, "" if when == told else when)
         if len(sentence) <= budget:
             sentences.append(sentence)
             budget -= len(sentence)
-    if last is not first and not any(last.summary in sentence for sentence in sentences):
-        sentences.append(_stands(last, words, zone))
+            told = when
+    if last is not first:
+        sentences.append(_stands(last, _closing(last, turns), words, zone, told))
     return ("" if words.chinese else " ").join(sentences)
 
 
+def _opening(cluster: Cluster, turns: Mapping[Place, RefinedTurn]) -> str:
+    """The summary of the first turn that opens a subject rather than following up; else the cluster's own."""
+    for position in cluster.positions:
+        turn = turns.get((cluster.session_id, cluster.agent_id, position))
+        if turn is not None and parts(turn.refined.summary)[1] and not carries_on(turn.user_text):
+            return turn.refined.summary
+    return cluster.summary
+
+
+def _closing(cluster: Cluster, turns: Mapping[Place, RefinedTurn]) -> str:
+    """The summary of the last turn that brought something about; else the cluster's own."""
+    for position in reversed(cluster.positions):
+        turn = turns.get((cluster.session_id, cluster.agent_id, position))
+        if turn is not None and any(
+            fact.type in ("result", "changed", "decision") for fact in turn.refined.facts
+        ):
+            return turn.refined.summary
+    return cluster.summary
+
+
 def _turning_points(clusters: Sequence[Cluster]) -> list[tuple[Cluster, str]]:
-    """The decisions that tell most: one a cluster, spread over the clusters, in time order."""
-    deciding = [(cluster, cluster.decisions[-1][1]) for cluster in clusters if cluster.decisions]
+    """Where it turned: one decision a cluster; where nobody decided anything, the biggest clusters'
+    outcomes.
+    """
+    deciding = [(cluster, said) for cluster in clusters if (said := _weightiest(cluster))]
+    if not deciding:
+        deciding = [(cluster, "") for cluster in clusters[1:-1] if len(cluster.turn_ids) > 1]
     if len(deciding) <= MAX_TURNING_POINTS:
         return deciding
-    by_weight = sorted(range(len(deciding)), key=lambda i: (-len(deciding[i][0].turn_ids), i))[
+    order = sorted(range(len(deciding)), key=lambda i: (-len(deciding[i][0].turn_ids), i))[
         :MAX_TURNING_POINTS
     ]
-    return [deciding[i] for i in sorted(by_weight)]
+    return [deciding[i] for i in sorted(order)]
 
 
-def _began(cluster: Cluster, words: Words, zone: tzinfo) -> str:
+def _weightiest(cluster: Cluster) -> str:
+    """The decision that says most by itself (not “yes, do that”); the later one when equal; empty without
+    any.
+    """
+    telling = [text for _, text in cluster.decisions if not (carries_on(text) or len(_terms(text)) < 3)]
+    return max(reversed(telling), key=lambda text: min(12, len(_terms(text))), default="")
+
+
+def _began(cluster: Cluster, summary: str, words: Words, zone: tzinfo) -> str:
     when = day(_date(cluster.start, zone), words)
-    text = _close(clip(cluster.summary, 240), words)
-    return f"始于{when}：{text}" if words.chinese else f"It began on {when}: {_lower(text)}"
+    asked, outcome = parts(summary)
+    said = _close(clip(outcome, OUTCOME_CHARS))
+    if not asked:
+        return f"始于{when}：{said}" if words.chinese else f"It began on {when}: {said}"
+    quoted = _quote(asked)
+    return f"始于{when}的{quoted}：{said}" if words.chinese else f"It began on {when} with {quoted}: {said}"
 
 
-def _decided(cluster: Cluster, text: str, words: Words, zone: tzinfo) -> str:
-    when = day(_date(cluster.start, zone), words)
-    said = _close(clip(text, 180), words)
-    return f"{when}决定：{said}" if words.chinese else f"On {when} it was decided: {_lower(said)}"
+def _turned(cluster: Cluster, decided: str, words: Words, when: str) -> str:
+    """A decision with its day (empty: the day just told), or what a cluster came to."""
+    if decided:
+        said = _quote(without_label(decided), OUTCOME_CHARS)
+        if words.chinese:
+            return f"{when or '同日'}决定：{said}。"
+        return f"On {when} it was decided: {said}." if when else f"The same day it was decided: {said}."
+    asked, outcome = parts(cluster.summary)
+    said = _close(clip(outcome, OUTCOME_CHARS))
+    if words.chinese:
+        return f"{when or '同日'}，{_quote(asked)}：{said}" if asked else f"{when or '同日'}：{said}"
+    lead = f"On {when}" if when else "The same day"
+    return f"{lead}, {_quote(asked)}: {said}" if asked else f"{lead}: {said}"
 
 
-def _stands(cluster: Cluster, words: Words, zone: tzinfo) -> str:
+def _stands(cluster: Cluster, summary: str, words: Words, zone: tzinfo, told: str) -> str:
     when = day(_date(cluster.end, zone), words)
-    text = _close(clip(cluster.summary, 200), words)
-    return f"最近（{when}）：{text}" if words.chinese else f"Most recently ({when}): {_lower(text)}"
+    asked, outcome = parts(summary)
+    said = _close(clip(outcome or asked, OUTCOME_CHARS))
+    if words.chinese:
+        return f"最后（{when}）：{said}"
+    return f"It was last taken up {'the same day' if when == told else f'on {when}'}: {said}"
 
 
-def _lower(text: str) -> str:
-    """Lower-case the first letter of an ordinary word (not of a name, an identifier or “I”)."""
-    head = text.split(" ", 1)[0]
-    plain = head.rstrip(",:;.")
-    if (
-        plain != "I"
-        and plain[:1].isupper()
-        and plain[1:].islower()
-        and plain.isalpha()
-        and plain.lower() in _ORDINARY
-    ):
-        return text[0].lower() + text[1:]
-    return text
+def _quote(text: str, limit: int = ASK_CHARS) -> str:
+    return f"“{clip(' '.join(text.split()).rstrip('.。').replace('<', '&lt;'), limit)}”"
 
 
-_ORDINARY = frozenset(
-    re.findall(
-        r"\w+",
-        "the a an this that it we you they there added created updated fixed removed changed moved set made"
-        " implemented asked explained use using keep stop start install installed replaced wrote built now",
-    )
-)
-
-
-def _close(text: str, words: Words) -> str:
+def _close(text: str) -> str:
     flat = " ".join(text.split()).replace("<", "&lt;")
-    return (
-        flat
-        if flat.endswith((".", "!", "?", "…", "。", "！", "？"))
-        else flat + ("。" if words.chinese else ".")
-    )
+    return flat if flat.endswith(_ENDS) else flat + ("。" if is_chinese(flat) else ".")
 
 
 def _date(at: int, zone: tzinfo) -> datetime:
@@ -119,20 +168,24 @@ def open_ends(theme: Theme, turns: Mapping[Place, RefinedTurn]) -> list[tuple[Re
     found: list[tuple[RefinedTurn, Fact]] = []
     for index, turn in enumerate(members):
         later = members[index + 1 :]
-        found += [(turn, f) for f in turn.refined.facts if f.type == "next" and not _closed(f, later)]
+        found += [(turn, f) for f in turn.refined.facts if f.type == "next" and not _closed(f, turn, later)]
     return list(reversed(found))[:MAX_OPEN]
 
 
-def _closed(fact: Fact, later: Sequence[RefinedTurn]) -> bool:
+def _closed(fact: Fact, turn: RefinedTurn, later: Sequence[RefinedTurn]) -> bool:
+    """Taken up by what a later turn did; or accepted at once (“go on”, “就这么做”) and something was done."""
     wanted = _terms(fact.text)
     if not wanted:
         return True
-    for turn in later:
-        texts = [
-            turn.refined.summary,
-            *(f.text for f in turn.refined.facts if f.type in ("changed", "result", "decision")),
-        ]
-        if len(wanted & _terms(" ".join(texts))) >= CLOSED_OVERLAP * len(wanted):
+    if later and later[0].key.session_id == turn.key.session_id:
+        answer = later[0]
+        if carries_on(answer.user_text) and any(
+            f.type in ("changed", "result") for f in answer.refined.facts
+        ):
+            return True
+    for each in later:
+        done = (f.text for f in each.refined.facts if f.type in ("changed", "result", "decision"))
+        if len(wanted & _terms(" ".join((each.refined.summary, *done)))) >= CLOSED_OVERLAP * len(wanted):
             return True
     return False
 

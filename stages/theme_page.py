@@ -15,17 +15,21 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 
 from stages.clusters import Later, Place, later_decisions
+from stages.cues import carries_on
 from stages.model import Cluster, RefinedTurn, Theme
 from stages.page_words import CHINESE, ENGLISH, Words, day, day_range
 from stages.refining.prose import clip, is_chinese
-from stages.story import open_ends, story
+from stages.story import open_ends, parts, story, without_label
 
 MAX_FILES = 8
 MAX_LINES = 8
 """Bullets a cluster; the rest is counted."""
-LINE_CHARS = 220
+ASK_CHARS = 120
+OUTCOME_CHARS = 170
+SHORT_ASK = 60
 TITLE_CHARS = 60
 
+_SLUG = re.compile(r"(?:\d{4}-\d\d-\d\d[T_ -]?[\d-]*Z?[_-])?([^\s-]+(?:-[^\s-]+){2,})")
 _MARK = re.compile(r"\n*<!-- kimi-memory-pipeline: generated page, sha256 ([0-9a-f]{16})[^>]*-->\s*\Z")
 
 
@@ -52,7 +56,11 @@ def page(
     ``turns`` may be more than the theme's; turns that are missing leave their cluster's summary to speak.
     """
     texts = _Texts(theme, turns, zone)
-    parts = [f"# {display_name or theme.name}", texts.subtitle(), story(theme, texts.words, zone)]
+    parts = [
+        f"# {display_name or theme.name}",
+        texts.subtitle(),
+        story(theme, texts.turns, texts.words, zone),
+    ]
     parts += [texts.session(clusters) for clusters in _by_session(theme.clusters)]
     parts.append(texts.footer(memories, pinned))
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -126,7 +134,7 @@ class _Texts:
         return _best(lines, self.words)
 
     def _decision(self, cluster: Cluster, ordinal: int, text: str, turn_id: int) -> str:
-        line = f"- **{self.words.decided}**{self.words.colon}{_sentence(text)} *({turn_id})*"
+        line = f"- **{self.words.decided}**{self.words.colon}{_sentence(without_label(text))} *({turn_id})*"
         later = self.later.get((cluster.id, ordinal), ())
         if later:
             others = self.words.semicolon.join(map(self._later, later[:2]))
@@ -160,10 +168,13 @@ class _Texts:
         return "\n\n".join(parts)
 
     def _title(self, cluster: Cluster) -> str:
+        """The session's title; a file-like one (``2025-07-20_11-56Z-we-have-an-api``) as words."""
         for position in cluster.positions:
             turn = self.turns.get((cluster.session_id, cluster.agent_id, position))
             if turn is not None and turn.session_title.strip():
-                return clip(_inline(turn.session_title), TITLE_CHARS)
+                title = _inline(turn.session_title)
+                slug = _SLUG.fullmatch(title)
+                return clip(slug[1].replace("-", " ") if slug else title, TITLE_CHARS)
         return cluster.session_id[:16]
 
     def _date(self, at: int) -> datetime:
@@ -171,15 +182,28 @@ class _Texts:
 
 
 def _telling(turn: RefinedTurn, said: Sequence[str]) -> tuple[float, str] | None:
-    """What a turn's bullet says: its summary, or nothing when a decision line said it already; with its
-    weight.
+    """What a turn's bullet says: what was asked and what came of it, with its weight.
+
+    A follow-up (“commit it”) tells only what came of it; a turn whose decision line says it all tells
+    nothing.
     """
-    summary = turn.refined.summary.strip()
-    if not summary or any(summary == text or summary in text or text in summary for text in said):
+    asked, outcome = parts(turn.refined.summary)
+    if not asked and not outcome:
         return None
+    said = [parts(f"{text} → ")[0] for text in said]  # without the context in brackets
+    whole = asked + outcome
+    if any(text in whole or (outcome and outcome in text) for text in said):
+        if not outcome or any(outcome in text or text in outcome for text in said):
+            outcome = ""
+        asked = "" if any(asked == text or text in asked for text in said) else asked
+        if not outcome and (not asked or carries_on(asked)):
+            return None
+    if outcome and (len(asked) < 4 or (carries_on(asked) and len(asked) <= SHORT_ASK)):
+        asked = ""
     kinds = Counter(fact.type for fact in turn.refined.facts)
     weight = 1.0 + kinds["result"] + 0.8 * kinds["reason"] + 0.6 * kinds["error"] + 0.3 * kinds["changed"]
-    return min(5.0, weight), clip(summary, LINE_CHARS)
+    texts = [clip(asked, ASK_CHARS)] * bool(asked) + [clip(outcome, OUTCOME_CHARS)] * bool(outcome)
+    return min(5.0, weight), " → ".join(texts)
 
 
 def _best(lines: Sequence[tuple[float, str]], words: Words) -> list[str]:
@@ -223,8 +247,11 @@ def _ranges(numbers: Sequence[int]) -> str:
 
 
 def _sentence(text: str) -> str:
-    """One line that ends like a sentence and cannot break out of its bullet."""
+    """One line that begins and ends like a sentence and cannot break out of its bullet."""
     flat = _inline(text)
+    head = flat.split(" ", 1)[0]
+    if head.isascii() and head.islower() and re.fullmatch(r"[a-z]+(?:['’][a-z]+)?[,:]?", head):
+        flat = flat[0].upper() + flat[1:]
     return (
         flat
         if flat.endswith((".", "!", "?", "…", "。", "！", "？", ":", "：", "”", "）", ")"))
