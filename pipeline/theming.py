@@ -82,6 +82,7 @@ async def build_theme(
     openers = await resolvable(database)
     if record is not None:
         record = record.resolve(openers)
+    refined_before = report.refined
     candidates = await _candidates(database, seeds, record)
     turns = await _refined(database, candidates, workers, report)
     stats = await corpus_stats(database)
@@ -90,6 +91,7 @@ async def build_theme(
     if more - candidates:
         candidates |= await _with_neighbours(database, more)
         turns = await _refined(database, candidates, workers, report)
+    report.reused += max(0, len(turns) - (report.refined - refined_before))
     turns = [turn for turn in turns if _in_period(turn, request)]
     result = await _persist(database, themes, request, openers, turns, stats)
     report.seconds += time.monotonic() - began
@@ -257,9 +259,7 @@ async def _refined(
 ) -> list[RefinedTurn]:
     missing = await unrefined(database, candidates)
     await refine_all(database, missing, workers=workers, report=report)
-    turns = await refined_turns(database, candidates)
-    report.reused += len(turns) - len(missing)
-    return turns
+    return await refined_turns(database, candidates)
 
 
 async def corpus_stats(database: Database) -> Stats:

@@ -149,8 +149,9 @@ async def _work(
         async with database.transaction():
             await note_versions(database)
         with progress_bar(f"reading {target.label}") as advance:
+            before = report.turns
             await catch_up(database, target.sessions, key=key, workers=workers, report=report, progress=advance)
-        await tend_index(database)
+        await tend_index(database, report.turns - before)
         if refine_everything:
             known = (await database.row("SELECT count(*) FROM refined"))[0]
             missing = await unrefined(database)

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
+from itertools import islice
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import aiosqlite
 import anyio
@@ -66,7 +67,6 @@ SCHEMA_1 = (
         UNIQUE(session_id, agent_id, position))""",
     "CREATE INDEX occurrence_content ON occurrence(content_id)",
     "CREATE INDEX occurrence_opener ON occurrence(opener_digest)",
-    "CREATE INDEX occurrence_source ON occurrence(source_id, position)",
     "CREATE INDEX occurrence_time ON occurrence(started_at)",
     # A tool call that started a sub-agent: how a sub-agent's turns find their parent turn.
     """CREATE TABLE spawn(
@@ -76,17 +76,20 @@ SCHEMA_1 = (
     """CREATE TABLE refined(
         content_id INTEGER PRIMARY KEY, version INTEGER NOT NULL, decision INTEGER NOT NULL,
         refined_at INTEGER NOT NULL, body BLOB NOT NULL)""",
-    "CREATE TABLE entity(id INTEGER PRIMARY KEY, kind TEXT NOT NULL, value TEXT NOT NULL, UNIQUE(kind, value))",
+    # What refined turns touched, inverted: by entity. A turn's own list is in its refined record.
     """CREATE TABLE mention(
-        entity_id INTEGER NOT NULL, content_id INTEGER NOT NULL, written INTEGER NOT NULL DEFAULT 0,
-        PRIMARY KEY(entity_id, content_id)) WITHOUT ROWID""",
-    "CREATE INDEX mention_content ON mention(content_id)",
+        kind TEXT NOT NULL, value TEXT NOT NULL, content_id INTEGER NOT NULL, written INTEGER NOT NULL DEFAULT 0,
+        PRIMARY KEY(kind, value, content_id)) WITHOUT ROWID""",
     FTS,
 )
 
 MIGRATIONS: tuple[tuple[str, ...], ...] = (SCHEMA_1,)
 """Statements from schema n to n+1, applied in order, each step in one transaction; never destructive."""
 SCHEMA_VERSION = len(MIGRATIONS)
+
+T = TypeVar("T")
+IN_LIMIT = 500
+"""Values in one ``IN (…)``: below the limit of every SQLite."""
 
 transient = tenacity.AsyncRetrying(
     retry=tenacity.retry_if_exception(
@@ -269,3 +272,10 @@ _ADVICE = (
     ("locked", "Another process holds the store; try again."),
     ("unable to open", "It cannot be opened; has `pipeline index` run for this workspace?"),
 )
+
+
+def batched(ids: Iterable[T]) -> Iterator[list[T]]:
+    """Pieces small enough for one ``IN (…)``."""
+    pieces = iter(ids)
+    while piece := list(islice(pieces, IN_LIMIT)):
+        yield piece

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from pipeline.store import codec
-from pipeline.store.database import Database
+from pipeline.store.database import Database, batched
 from pipeline.store.turns import OCCURRENCE, Occurrence, bodies, occurrence, unpack
 from stages.model import Entities, Fact, Refined, RefinedTurn, Turn, TurnKey, final_text
 from stages.refine import REFINER_VERSION
@@ -58,15 +58,12 @@ async def _fill(database: Database, content_ids: Iterable[int]) -> None:
 
 async def store_refined(database: Database, refined: Sequence[tuple[int, Refined]], *, now: int) -> None:
     """Write refined records and their entities; call inside a transaction. Contents gone meanwhile are skipped."""
-    alive = {
-        row[0]
-        for begin in range(0, len(refined), 500)
-        for row in await database.rows(
-            f"SELECT id FROM content WHERE id IN ({','.join('?' * len(refined[begin : begin + 500]))})",
-            [content_id for content_id, _ in refined[begin : begin + 500]],
-        )
-    }
+    alive: set[int] = set()
+    for some in batched(content_id for content_id, _ in refined):
+        marks = ",".join("?" * len(some))
+        alive.update(row[0] for row in await database.rows(f"SELECT id FROM content WHERE id IN ({marks})", some))
     rows = [(content_id, record) for content_id, record in refined if content_id in alive]
+    await drop_refined(database, [content_id for content_id, _ in rows])  # of an older refiner
     await database.executemany(
         "INSERT OR REPLACE INTO refined(content_id, version, decision, refined_at, body) VALUES(?,?,?,?,?)",
         [(i, REFINER_VERSION, int(record.decision), now, pack_refined(record, database.dictionary)) for i, record in rows],
@@ -75,18 +72,30 @@ async def store_refined(database: Database, refined: Sequence[tuple[int, Refined
 
 
 async def _store_mentions(database: Database, rows: Sequence[tuple[int, Refined]]) -> None:
-    await database.executemany("DELETE FROM mention WHERE content_id=?", [(content_id,) for content_id, _ in rows])
-    pairs = {pair for _, record in rows for pair in record.entities.pairs()}
-    await database.executemany("INSERT OR IGNORE INTO entity(kind, value) VALUES(?,?)", sorted(pairs))
     await database.executemany(
-        "INSERT OR IGNORE INTO mention(entity_id, content_id, written)"
-        " SELECT id, ?, ? FROM entity WHERE kind=? AND value=?",
+        "INSERT OR REPLACE INTO mention(kind, value, content_id, written) VALUES(?,?,?,?)",
         [
-            (content_id, int(kind == "file" and value in record.entities.files_written), kind, value)
+            (kind, value, content_id, int(kind == "file" and value in record.entities.files_written))
             for content_id, record in rows
             for kind, value in record.entities.pairs()
         ],
     )
+
+
+async def drop_refined(database: Database, content_ids: Iterable[int]) -> None:
+    """Drop the refined records of these contents with their mentions; call inside a transaction."""
+    for some in batched(content_ids):
+        marks = ",".join("?" * len(some))
+        found = await database.rows(f"SELECT content_id, body FROM refined WHERE content_id IN ({marks})", some)
+        await database.executemany(
+            "DELETE FROM mention WHERE kind=? AND value=? AND content_id=?",
+            [
+                (kind, value, row[0])
+                for row in found
+                for kind, value in unpack_refined(row[1], False).entities.pairs()
+            ],
+        )
+        await database.execute(f"DELETE FROM refined WHERE content_id IN ({marks})", some)
 
 
 _FIELDS = ("files_read", "files_written", "symbols", "commands", "errors", "tools", "urls", "packages", "issues")

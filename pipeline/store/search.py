@@ -41,6 +41,8 @@ REACH = 2
 """How far, in turns, weight is lent."""
 LENT = (0.0, 0.20, 0.12)
 """Share of a neighbour's term scores that is lent, by distance."""
+BRIEF_TOKENS, BRIEF_LENT = 8, 2.5
+"""A message this short ("2", "continue") goes on with what was asked before it, and is lent so much more."""
 GAP_MS = 3 * 3600 * 1000
 """A longer pause ends a discussion: nothing is lent across."""
 
@@ -340,11 +342,14 @@ class TurnSearch:
     ) -> Scored:
         vector = scorer.vector(place.content_id)
         lent, joint = [0.0] * len(vector.scores), list(vector.shares)
+        brief = scorer.evidence.postings.length(place.content_id)[0] <= BRIEF_TOKENS
         for distance in (-2, -1, 1, 2):
             other = by_key.get((place.session_id, place.agent_id, place.position + distance))
             if other is None or _apart(place, other):
                 continue
             share = LENT[abs(distance)]
+            if brief and distance < 0:
+                share *= BRIEF_LENT
             theirs = scorer.vector(other.content_id)
             for number, value in enumerate(theirs.scores):
                 lent[number] += share * value

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from pipeline.sessions import Agent, Session
+from pipeline.store import codec
 from pipeline.store.database import Database
 from stages.model import Checkpoint
 
@@ -66,7 +67,7 @@ async def source(database: Database, source_id: int) -> Source:
 async def saved_state(database: Database, source_id: int) -> bytes | None:
     """The splitter state that belongs to the committed checkpoint."""
     row = await database.row("SELECT state FROM source WHERE id=?", (source_id,))
-    return row[0] if row else None
+    return codec.expand(row[0]) if row and row[0] is not None else None
 
 
 async def register(database: Database, sessions: Iterable[Session], *, now: int) -> None:
@@ -178,7 +179,7 @@ async def advance(
             checkpoint.tail_hash,
             checkpoint.size,
             checkpoint.mtime_ns,
-            state,
+            None if state is None else codec.compress(state, database.dictionary),
             int(complete),
             orjson.dumps(dict(counts)).decode(),
             now,

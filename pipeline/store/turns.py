@@ -94,11 +94,13 @@ async def apply_batch(database: Database, source: Source, batch: FoldBatch, *, n
 async def drop_old_generation(database: Database, source: Source) -> None:
     """After a reread from 0: turns that the rewritten file no longer has are gone."""
     rows = await database.rows(
-        "SELECT content_id FROM occurrence WHERE source_id=? AND generation<>?", (source.id, source.generation)
+        "SELECT content_id FROM occurrence WHERE session_id=? AND agent_id=? AND generation<>?",
+        (source.session_id, source.agent_id, source.generation),
     )
     if rows:
         await database.execute(
-            "DELETE FROM occurrence WHERE source_id=? AND generation<>?", (source.id, source.generation)
+            "DELETE FROM occurrence WHERE session_id=? AND agent_id=? AND generation<>?",
+            (source.session_id, source.agent_id, source.generation),
         )
         await settle(database, {row[0] for row in rows})
 
@@ -126,9 +128,17 @@ async def settle(database: Database, content_ids: Iterable[int]) -> None:
                 o.session_id, o.agent_id, o.position LIMIT 1)
             WHERE id IN (SELECT id FROM touched)"""
     )
-    dead = "SELECT id FROM touched WHERE NOT EXISTS(SELECT 1 FROM occurrence o WHERE o.content_id=touched.id)"
-    for table, column in (("refined", "content_id"), ("mention", "content_id"), ("content", "id")):
-        await database.execute(f"DELETE FROM {table} WHERE {column} IN ({dead})")
+    dead = [
+        (row[0],)
+        for row in await database.rows(
+            "SELECT id FROM touched WHERE NOT EXISTS(SELECT 1 FROM occurrence o WHERE o.content_id=touched.id)"
+        )
+    ]
+    if dead:
+        from pipeline.store.refined import drop_refined  # its records hang on ours; reading needs this module
+
+        await drop_refined(database, [row[0] for row in dead])
+        await database.executemany("DELETE FROM content WHERE id=?", dead)
 
 
 async def _contents(database: Database, turns: Sequence[PackedTurn]) -> dict[bytes, int]:
@@ -164,7 +174,8 @@ async def _replaced(database: Database, source: Source, turns: Sequence[PackedTu
         return set()
     low = min(packed.position for packed in turns)
     rows = await database.rows(
-        "SELECT content_id FROM occurrence WHERE source_id=? AND position>=?", (source.id, low)
+        "SELECT content_id FROM occurrence WHERE session_id=? AND agent_id=? AND position>=?",
+        (source.session_id, source.agent_id, low),
     )
     return {row[0] for row in rows}
 
@@ -174,13 +185,14 @@ async def _mark(database: Database, source: Source, mark: Undo | Truncate | Copi
     match mark:
         case Undo(positions, at):
             await database.executemany(
-                "UPDATE occurrence SET undone=1, undone_at=? WHERE source_id=? AND position=?",
-                [(at, source.id, position) for position in positions],
+                "UPDATE occurrence SET undone=1, undone_at=? WHERE session_id=? AND agent_id=? AND position=?",
+                [(at, source.session_id, source.agent_id, position) for position in positions],
             )
             return await _content_of(database, source, min(positions), max(positions) + 1)
         case Copied(before):
             await database.execute(
-                "UPDATE occurrence SET copied=1 WHERE source_id=? AND position<?", (source.id, before)
+                "UPDATE occurrence SET copied=1 WHERE session_id=? AND agent_id=? AND position<?",
+                (source.session_id, source.agent_id, before),
             )
             return await _content_of(database, source, 0, before)
         case Spawned(agent_id, position, call_id):
@@ -195,7 +207,8 @@ async def _mark(database: Database, source: Source, mark: Undo | Truncate | Copi
 
 async def _content_of(database: Database, source: Source, low: int, high: int) -> set[int]:
     rows = await database.rows(
-        "SELECT content_id FROM occurrence WHERE source_id=? AND position>=? AND position<?", (source.id, low, high)
+        "SELECT content_id FROM occurrence WHERE session_id=? AND agent_id=? AND position>=? AND position<?",
+        (source.session_id, source.agent_id, low, high),
     )
     return {row[0] for row in rows}
 
@@ -204,8 +217,8 @@ async def _truncate(database: Database, source: Source, position: int, mark: Tru
     """A stored turn lost its end: its content becomes another one."""
     row = await database.row(
         f"SELECT {', '.join('o.' + c for c in OCCURRENCE.split(', '))}, c.body FROM occurrence o"
-        " JOIN content c ON c.id=o.content_id WHERE o.source_id=? AND o.position=?",
-        (source.id, position),
+        " JOIN content c ON c.id=o.content_id WHERE o.session_id=? AND o.agent_id=? AND o.position=?",
+        (source.session_id, source.agent_id, position),
     )
     if row is None:
         return set()
@@ -274,8 +287,8 @@ async def fingerprint(database: Database) -> str:
         "SELECT * FROM spawn ORDER BY 1, 2, 3, 4, 5",
         "SELECT session_id, agent_id, offset, head_hash, tail_hash, complete FROM source ORDER BY 1, 2",
         _REFINED,
-        "SELECT c.digest, e.kind, e.value, m.written FROM mention m JOIN entity e ON e.id=m.entity_id"
-        " JOIN content c ON c.id=m.content_id ORDER BY 1, 2, 3",
+        "SELECT c.digest, m.kind, m.value, m.written FROM mention m JOIN content c ON c.id=m.content_id"
+        " ORDER BY 1, 2, 3",
     ):
         for row in await database.rows(sql):
             # Bodies count by what is in them, not by how they are compressed.
