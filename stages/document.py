@@ -27,7 +27,8 @@ _BOILERPLATE = ("goal_continuation",)
 """Origins whose opening text is the same words every time."""
 
 _ESCAPE = re.compile(r'\\(?:u[0-9a-fA-F]{4}|["\\/bfnrt])')
-_STRING_VALUE = re.compile(r'"((?:[^"\\]|\\.)*)(?:"(?!\s*:)|\Z)', re.DOTALL)
+_STRING = re.compile(r'"((?:[^"\\]|\\.)*)(?:"(\s*:)?|\\?\Z)', re.DOTALL)
+"""A JSON string, perhaps the cut last one; group 2 tells a key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +87,9 @@ def argument_values(args: str) -> Iterator[str]:
     try:
         yield from _leaves(orjson.loads(args))
     except orjson.JSONDecodeError:
-        for match in _STRING_VALUE.finditer(args):
-            yield _ESCAPE.sub(" ", match[1])
+        for match in _STRING.finditer(args):
+            if match[1] and not match[2]:
+                yield _ESCAPE.sub(" ", match[1])
 
 
 def _leaves(value: object) -> Iterator[str]:

@@ -191,5 +191,5 @@ def _paired_terms(raw: str, found: list[str]) -> Iterator[Term]:
 @cache
 def _between() -> re.Pattern[str]:
     """Matches each stretch of a run that holds no function word."""
-    words = sorted((word for word in tokens.FUNCTION_WORDS), key=len, reverse=True)
-    return re.compile(rf"(?:(?!{'|'.join(map(re.escape, words))}).)+")
+    words = sorted(tokens.FUNCTION_WORDS, key=len, reverse=True)
+    return re.compile(rf"(?:{'|'.join(tokens.WHOLE_WORDS)}|(?!{'|'.join(map(re.escape, words))}).)+")

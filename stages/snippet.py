@@ -145,11 +145,12 @@ class Matcher:
     def __init__(self, terms: Sequence[Term], weights: Sequence[float]) -> None:
         self.weights = tuple(weights)
         self._needles = [(needle, number) for number, term in enumerate(terms) for needle in _needles(term)]
+        self._han = any(tokens.is_paired(needle) for needle, _ in self._needles)
 
     def spans(self, text: str) -> list[Span]:
         """The matches in order: at most ``MATCHES_LIMIT`` a needle, in ``SCAN_LIMIT`` characters."""
         text = text[:SCAN_LIMIT]
-        folded = tokens.simplify(text).lower()
+        folded = (tokens.simplify(text) if self._han else text).lower()
         if len(folded) != len(text):
             folded = text  # a character whose lower case is longer: exact case must do
         found: list[Span] = []

@@ -255,6 +255,29 @@ _CHINESE = """
 FUNCTION_WORDS = frozenset(word for word in _CHINESE.split() if len(word) > 1 or word in _PARTICLES)
 """Chinese words between which a query's content stands."""
 
+WHOLE_WORDS = (
+    "存在",
+    "目的",
+    "了解",
+    "是非",
+    "和谐",
+    "其他",
+    "其它",
+    "被动",
+    "与会",
+    "我国",
+    "那么",
+    "标的",
+    "的确",
+    "着色",
+    "着手",
+    "了结",
+    "在线",
+    "在场",
+    "和平",
+)
+"""Words that hold one of those characters and are not to be broken at it."""
+
 STOP_WORDS: frozenset[str] = frozenset(
     {_word(word) for word in _ENGLISH.split()}
     | {word for word in _CHINESE.split() if len(word) == 1}
