@@ -112,8 +112,14 @@ class Fold:
         return self._base + index + (self._ends[index - 1] if index else 0)
 
     def _settle(self, turn: OpenTurn) -> None:
-        if turn.last_line >= self.line0 and self._lines:
-            turn.end = self.offset(turn.last_line) + len(self._lines[turn.last_line - self.line0]) + 1
+        if self._lines:
+            turn.end = self.end_of(turn)
+
+    def end_of(self, turn: OpenTurn) -> int:
+        """Byte offset after the turn's last line so far."""
+        if turn.last_line < self.line0:
+            return turn.end
+        return self.offset(turn.last_line) + len(self._lines[turn.last_line - self.line0]) + 1
 
     def touch(self, turn: OpenTurn, line: int, at: int | None) -> None:
         """``line`` belongs to ``turn``."""
@@ -184,7 +190,9 @@ class Fold:
 
     def _forget_call(self, call: OpenCall) -> None:
         waiting = self.calls.get(call.id)
-        if waiting:
+        if waiting and waiting[0][1] is call and len(waiting) == 1:
+            del self.calls[call.id]
+        elif waiting:
             waiting[:] = [entry for entry in waiting if entry[1] is not call]
             if not waiting:
                 del self.calls[call.id]

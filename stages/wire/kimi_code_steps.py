@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from stages.wire import tools
+from stages.wire import caps, tools
 from stages.wire.contract import Origin, Redact
 from stages.wire.kimi_code_turns import CodeTurns
 from stages.wire.openers import Opener
@@ -81,6 +81,7 @@ class CodeSteps(CodeTurns):
             or turn.status is not None
             or turn.turn_id is None
             or turn.copied
+            or len(self.steps) > caps.STEPS
         ):
             return False
         match = _STEP_BEGIN.match(line, start)
@@ -199,6 +200,8 @@ class CodeSteps(CodeTurns):
         step = turn.add_step(count(event.get("step")) or len(turn.steps) + 1, uuid)
         turn.by_loop = True
         if uuid:
+            if len(self.steps) > caps.STEPS:
+                self.steps.clear()
             self.steps[uuid] = step
         self.touch(turn, self.line, at)
 
@@ -231,7 +234,7 @@ class CodeSteps(CodeTurns):
             if opener is self.steer and opener.steer and old.steers:
                 old.steers.pop()
             self.sync()
-            old.last_line, old.last_at = opener.before_line, opener.before_at
+            old.last_line, old.end, old.last_at = opener.before_line, opener.before_end, opener.before_at
             self.noise = 0
             old.dirty = True
         opener.turn_id = number

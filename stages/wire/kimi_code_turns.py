@@ -165,7 +165,8 @@ class CodeTurns(Fold):
         opener = opener_of(record.get("input"), origin, self.line, self.offset(self.line), at)
         human = is_human(origin) and origin.get("kind") != "retry"
         if turn is not None:
-            opener.remember(turn)
+            self.sync()
+            opener.remember(turn, self.end_of(turn))
             if not turn.steps and not human and turn.origin == origin_name(origin):
                 opener.steer = False  # v2 up to 0.38 repeats an engine turn's prompt as a steer (WIRE §5)
             else:
@@ -222,7 +223,8 @@ class CodeTurns(Fold):
                 return
             self._anchor()
         if turn is not None and turn.live:
-            opener.remember(turn)
+            self.sync()
+            opener.remember(turn, self.end_of(turn))
             self.touch(turn, self.line, at)
         elif self.kinds is ENDED:
             self._break()

@@ -15,8 +15,8 @@ from stages.wire.turns import OpenTurn, opener_digest
 class Opener:
     """An opening record. ``raw`` holds its parts and origin until ``prepare``: most candidates open nothing.
 
-    ``of``, ``before_line``, ``before_at``: the turn it would otherwise belong to, and where that one would
-    end without it. ``steer``: it was noted as a steer of that turn.
+    ``of`` and ``before_…``: the turn it would otherwise belong to, and where that one would end without it.
+    ``steer``: it was noted as a steer of that turn.
     """
 
     origin: str
@@ -30,6 +30,7 @@ class Opener:
     prompt_id: str | None = None
     of: int = -1
     before_line: int = 0
+    before_end: int = 0
     before_at: int | None = None
     steer: bool = True
     raw: tuple[Any, Json] | None = None
@@ -48,8 +49,14 @@ class Opener:
         else:
             self.opening_text = caps.clip(text, *caps.PROMPT, redact)
 
-    def remember(self, turn: OpenTurn) -> None:
-        self.of, self.before_line, self.before_at = turn.position, turn.last_line, turn.last_at
+    def remember(self, turn: OpenTurn, end: int) -> None:
+        """It is ``turn``'s, which so far ended at ``end``, unless it turns out to have opened another."""
+        self.of, self.before_line, self.before_end, self.before_at = (
+            turn.position,
+            turn.last_line,
+            end,
+            turn.last_at,
+        )
 
     def turn(self, position: int, v2: bool) -> OpenTurn:
         return OpenTurn(

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stages.split import Origin, open_splitter, whole_turn
+from stages.wire.kimi_code import KimiCode
 from tests.stages.wire_feed import ORIGIN, Folded, chunks_of, fold, keep
 from tests.stages.wire_lines import V1, V2, cli, cli_meta, line, meta, text, wire
 
@@ -117,6 +118,18 @@ def test_made_up_wires_fold_the_same_in_any_chunks(
     for turn in whole.list:
         assert 0 <= turn.start < turn.end <= len(data)
         assert turn.lines[0] <= turn.lines[1]
+
+
+@given(records=_RECORDS, origin=_ORIGINS)
+@settings(max_examples=200, deadline=None)
+def test_shortcuts_read_what_the_parser_reads(records: list[tuple[bool, int, int]], origin: Origin) -> None:
+    data = wire(meta(), *(_record(_V2 if v2 else _V1, pick, turn) for v2, pick, turn in records))
+    slow = KimiCode(origin, keep)
+    slow.shortcuts.clear()
+    parsed = Folded()
+    for chunk in chunks_of(data):
+        parsed.apply([*slow.feed(chunk), *slow.provisional()])
+    assert fold(data, origin).list == parsed.list
 
 
 # --- fuzz ------------------------------------------------------------------------------------------------
