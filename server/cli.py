@@ -1,0 +1,68 @@
+"""`kimi-memory`: serves the memory of your sessions to Kimi Code over MCP."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+HOST, PORT = "127.0.0.1", 8931
+
+
+@click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="kimi-memory-pipeline")
+@click.pass_context
+def cli(context: click.Context) -> None:
+    """Memory for Kimi Code. Without a command it serves over stdin and stdout, as an MCP client starts it."""
+    if context.invoked_subcommand is None:
+        context.invoke(serve)
+
+
+@cli.command()
+@click.option(
+    "--http", "over_http", is_flag=True, help=f"Serve streamable HTTP on {HOST} instead of stdin and stdout."
+)
+@click.option(
+    "--port", type=click.IntRange(0, 65_535), default=PORT, show_default=True, help="Port for --http; 0: any."
+)
+@click.option("--workspace", metavar="PATH", help="The project's directory. Default: the current one.")
+def serve(over_http: bool = False, port: int = PORT, workspace: str | None = None) -> None:
+    """Run the MCP server.
+
+    HTTP needs a token in each request (`Authorization: Bearer …`): the variable KIMI_MEMORY_TOKEN, else one that
+    is made and kept in <store root>/http-token.
+    """
+    from server import logs
+    from server.app import create_server
+
+    logs.set_up(os.environ)
+    server, app = create_server(os.environ, workspace or os.getcwd())
+    if over_http:
+        from server.http import run as run_http
+
+        run_http(server, app, port)
+    else:
+        from server.stdio import run
+
+        run(server, app)
+
+
+def main() -> None:
+    """The console script."""
+    from pipeline.errors import PipelineError, exit_code
+
+    try:
+        cli(standalone_mode=False)
+    except PipelineError as error:
+        click.echo(f"kimi-memory: {error}", err=True)
+        sys.exit(exit_code(error))
+    except click.ClickException as error:
+        error.show()
+        sys.exit(exit_code(error))
+    except click.Abort:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()
