@@ -1,9 +1,9 @@
 """Turn → what it touched: files, symbols, commands, errors, tools, URLs, packages, issue numbers. Pure.
 
-Evidence is what tools were called with and what came back, then code spans and names in texts. Files count as
-written only for a good result; errors come from failed calls, exit codes, the turn's own error and pasted output,
-by their decisive line, never from the word "error". All values are normalised, unique, in order of first mention,
-and bounded by the caps below. Our own tools' calls leave no trace.
+Evidence is what tools were called with and what came back, then code spans and names in texts. Files count
+as written only for a good result; errors come from failed calls, exit codes, the turn's own error and
+pasted output, by their decisive line, never from the word "error". All values are normalised, unique, in
+order of first mention, and bounded by the caps below. Our own tools' calls leave no trace.
 """
 
 from __future__ import annotations

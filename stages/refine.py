@@ -1,8 +1,8 @@
 """Turn → what it meant: a summary, a few facts, whether a choice was made (seed 000 §3.3.1). Pure, no model.
 
-A turn is refined from itself and the turn it answers alone, so the result is the same whenever it is made. Nothing
-is invented: every fact is a sentence that was said (cleaned of markup and speaker) or states what a tool's call and
-result show. Thinking, injections, our own tools' calls and filler never come in.
+A turn is refined from itself and the turn it answers alone, so the result is the same whenever it is made.
+Nothing is invented: every fact is a sentence that was said (cleaned of markup and speaker) or states what a
+tool's call and result show. Thinking, injections, our own tools' calls and filler never come in.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ REFINER_VERSION = 1
 """Raised when the same turn would be refined differently: stored rows of another version are made again."""
 
 MAX_FACTS = 8
+MAX_PROBLEM = 240
 POINTING = 60
 """Shorter sentences of a person with a pronoun get what it stands for beside them."""
 SAME_SHARE = 0.7
@@ -115,10 +116,9 @@ def _from_user(asked: Ask, answer: answers.Answer | None, before: str, words: Ph
             text = _placed(text, asked.sentences[:number], before, words)
             if text:
                 yield Fact("decision", text, "user", (sentence.start, sentence.end))
-        elif not problem and len(text) < 240 and _PROBLEM.search(text) and not text.endswith(("?", "？")):
-            if claims.is_self_contained(text) and not _NO_PROBLEM.search(text):
-                problem = True
-                yield Fact("error", text, "user", (sentence.start, sentence.end))
+        elif not problem and _reports_problem(text):
+            problem = True
+            yield Fact("error", text, "user", (sentence.start, sentence.end))
     if asked.pasted:
         text = (
             words.failed.format(what=asked.command, line=asked.pasted.rstrip(". "))
@@ -126,6 +126,17 @@ def _from_user(asked: Ask, answer: answers.Answer | None, before: str, words: Ph
             else words.pasted.format(line=asked.pasted)
         )
         yield Fact("error", clip(text, FACT_LENGTH), "user", None)
+
+
+def _reports_problem(text: str) -> bool:
+    """Whether a person's sentence says by itself that something does not work."""
+    return (
+        len(text) < MAX_PROBLEM
+        and _PROBLEM.search(text) is not None
+        and not text.endswith(("?", "？"))
+        and _NO_PROBLEM.search(text) is None
+        and claims.is_self_contained(text)
+    )
 
 
 def _placed(text: str, earlier: tuple[Sentence, ...], before: str, words: Phrases) -> str:
@@ -214,7 +225,8 @@ def _choose(facts: list[Fact]) -> tuple[Fact, ...]:
         bag = set(_WORDS.findall(fact.text.lower()))
         if not bag or any(_same_kind(fact.type, kind) and _overlap(bag, other) for kind, other in seen):
             continue
-        distinct.append(replace(fact, text=_ended(clip(sentence_case(fact.text), FACT_LENGTH - 1))))
+        said = sentence_case(fact.text) if fact.source == "user" else fact.text
+        distinct.append(replace(fact, text=_ended(clip(said, FACT_LENGTH - 1))))
         seen.append((fact.type, bag))
     shares = dict(_SHARES)
     kept: list[int] = []

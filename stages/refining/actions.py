@@ -35,10 +35,10 @@ _MD_TITLE = re.compile(r"^#\s+(.{2,100})$", re.MULTILINE)
 _COMMIT = re.compile(r"^\[[^\]\s]{1,100}(?: \(root-commit\))? ([0-9a-f]{7,40})\] (.{1,160})$", re.MULTILINE)
 _TESTS = re.compile(
     r"=*\s*((?:\d+ (?:failed|passed|skipped|errors?|warnings?|deselected"
-    r"|xfailed)(?:, )?)+)(?: in [\d.]+s?)?|^\s*Tests:?\s+((?:\d+ (?:failed|passed|skipped"
+    r"|xfailed)(?:, )?)+)(?: in [\d.]+s?)?|^[ \t]*Tests:?[ \t]+((?:\d+ (?:failed|passed|skipped"
     r"|todo)[,| ]*)*\d+ (?:passed|total|failed)\b[^\n]{0,30})"
     r"|test result: (?:ok|FAILED)\. (\d+ passed; \d+ failed)|^(Ran \d+ tests? in [\d.]+s)"
-    r"|^\s*(\d+ passing\b(?: \([^)\n]{1,12}\))?(?:\s+\d+ failing)?)|^(# pass \d+)"
+    r"|^[ \t]*(\d+ passing\b(?: \([^)\n]{1,12}\))?(?:\s+\d+ failing)?)|^(# pass \d+)"
     r"|^(OK \(\d+ tests?[^)\n]{0,40}\))",
     re.MULTILINE,
 )
@@ -182,7 +182,7 @@ def _is_tool_slip(line: str) -> bool:
 
 
 def _span(source: str, line: str, action: Action) -> tuple[int, int] | None:
-    if action.span is not None:
+    if action.span is not None or not action.first:
         return action.span
     at = source.find(line)
     return (at, at + len(line)) if at >= 0 else None
@@ -193,7 +193,10 @@ def _success(action: Action, words: Phrases, failed: set[str], last: bool) -> It
     name = what(action)
     if commit := _COMMIT.search(call.outcome):
         yield _fact(
-            "result", words.committed.format(hash=commit[1], line=commit[2].strip()), action, commit.span()
+            "result",
+            words.committed.format(hash=commit[1], line=commit[2].strip()),
+            action,
+            commit.span() if action.first else None,
         )
     tests = None
     for match in _TESTS.finditer(call.outcome[-2_000:]):

@@ -74,6 +74,9 @@ _ASKING_END = re.compile(
     r"|ok(?:ay)?)\?$",
     re.IGNORECASE,
 )
+_MORE = re.compile(
+    r"(?:^|[\s,，、和与]|and|\+|&)\s*(?:方案|选项|option\s)?(\d{1,2})(?=$|[\s,，、.和与+&])", re.IGNORECASE
+)
 _WHICH = re.compile(r"which|what|how|any|anything|is there|哪|什么|怎么|如何|还有", re.IGNORECASE)
 _ADVISES = re.compile(
     r"建议|推荐|\b(?:i(?:'d| would)? (?:recommend|suggest)|recommendation|my advice)\b", re.IGNORECASE
@@ -90,8 +93,8 @@ _HAS_CHOICE = re.compile(
 class Answer:
     """What a short message means. ``number`` is how it named the option, ``text`` the option or the question.
 
-    ``kind``: "option" (one of several was chosen), "yes", "no", "continue". ``choice`` tells a choice from a mere
-    go-ahead. ``rest`` is what the message says besides.
+    ``kind``: "option" (one of several was chosen), "yes", "no", "continue". ``choice`` tells a choice from
+    a mere go-ahead. ``rest`` is what the message says besides.
     """
 
     kind: str
@@ -173,14 +176,7 @@ def _selected(message: str) -> list[str]:
         and not re.match(r"(?:and|but|please|但|不过|吧|和|，)", tail)
     ):
         return []
-    found = [_number(match["what"])]
-    for more in re.finditer(
-        r"(?:^|[\s,，、和与]|and|\+|&)\s*(?:方案|选项|option\s)?(\d{1,2})(?=$|[\s,，、.和与+&])",
-        tail[:24],
-        re.IGNORECASE,
-    ):
-        found.append(more[1])
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys([_number(match["what"]), *_MORE.findall(tail[:24])]))
 
 
 def _number(word: str) -> str:
@@ -193,8 +189,9 @@ def _number(word: str) -> str:
 
 
 def options(text: str) -> dict[str, str]:
-    """The options that a text ends up offering: headed ones ("Option 2: …", "方案二：…"), else its last numbered
-    list.
+    """The options that a text ends up offering.
+
+    Headed ones ("Option 2: …", "方案二：…"), else its last numbered list.
     """
     headed: dict[str, str] = {}
     listed: list[dict[str, str]] = []

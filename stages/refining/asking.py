@@ -55,8 +55,8 @@ _MENTION = re.compile(r"(?<![\w@])@(?=[\w./-]+[/.])")
 class Ask:
     """``text`` is what was asked, short; ``sentences`` what the person said, with spans in the "user" source.
 
-    ``pasted`` is the decisive line of pasted output, ``command`` the command it came from. ``kind`` is "said",
-    "interrupted", "shell", "engine" or "empty".
+    ``pasted`` is the decisive line of pasted output, ``command`` the command it came from. ``kind`` is
+    "said", "interrupted", "shell", "engine" or "empty".
     """
 
     text: str

@@ -108,7 +108,7 @@ _NOT_USER = re.compile(
     r"|debugging|looking|testing|trying))\b|\bkeep (?:fixing|going|working|trying|doing)\b|\byou (?:use"
     r"|used|using|keep|kept|went|chose|should have)\b|\bit (?:uses?|used|still|keeps)\b"
     r"|(?:还没|没有|尚未|未)(?:最终)?(?:决定|确定|定)|(?:由|让|等|待|帮|请)(?:你|您|我|我们"
-    r"|用户)[^，。]{0,12}(?:决定|选择|定)|取决于|是否|要不要|如果|假如|要是|吗[？?。]?$|呢[？?。]?$|怎么"
+    r"|用户)[^，。]{0,12}(?:决定|选择|定)|(?:你|您|你们)来?(?:决定|选择?|定)(?!了)|取决于|是否|要不要|如果|假如|要是|吗[？?。]?$|呢[？?。]?$|怎么"
     r"|如何|为什么|哪个|哪种|还是用[^，。]{1,20}(?:好|更)|什么",
     re.IGNORECASE,
 )
@@ -120,90 +120,14 @@ _ACTS = re.compile(
 
 _WORD = re.compile(r"[a-z]+")
 _USER_WORDS = frozenset(
-    [
-        "use",
-        "using",
-        "gonna",
-        "keep",
-        "keeping",
-        "adopt",
-        "adopting",
-        "drop",
-        "dropping",
-        "avoid",
-        "not",
-        "switch",
-        "switching",
-        "call",
-        "rename",
-        "decided",
-        "decide",
-        "chose",
-        "choose",
-        "opt",
-        "opted",
-        "settle",
-        "settled",
-        "standardize",
-        "standardise",
-        "stick",
-        "instead",
-        "rather",
-        "favor",
-        "favour",
-        "over",
-        "want",
-        "need",
-        "shouldn",
-        "should",
-        "must",
-        "never",
-        "always",
-        "rule",
-        "now",
-        "more",
-        "approach",
-        "plan",
-        "option",
-        "design",
-        "proposal",
-        "solution",
-        "idea",
-        "like",
-        "prefer",
-        "pick",
-        "approve",
-        "agree",
-        "vote",
-        "tackle",
-        "later",
-        "leave",
-        "worry",
-        "only",
-        "just",
-        "easiest",
-        "simplest",
-        "minimal",
-        "focus",
-        "focusing",
-        "start",
-        "starting",
-        "go",
-        "is",
-        "basic",
-        "don",
-        "dont",
-        "all",
-        "fine",
-        "okay",
-        "ok",
-        "skip",
-        "make",
-        "put",
-        "override",
-        "would",
-        "same",
-    ]
+    _WORD.findall(
+        "use using gonna keep keeping adopt adopting drop dropping avoid not switch switching call rename "
+        "decided decide chose choose opt opted settle settled standardize standardise stick instead rather "
+        "favor favour over want need shouldn should must never always rule now more approach plan option "
+        "design proposal solution idea like prefer pick approve agree vote tackle later leave worry only "
+        "just easiest simplest minimal focus focusing start starting go is basic don dont all fine okay ok "
+        "skip make put override would same "
+    )
 )
 """Every English choice contains one of these words; most sentences contain none."""
 

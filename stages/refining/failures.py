@@ -12,7 +12,7 @@ _MAX_TEXT = 8_000
 MAX_LINES = 60
 
 _EXCEPTION = re.compile(
-    r"^(?:\[\w+\] |Uncaught |Unhandled |E +|\s*Caused by: |Exception in thread \"[^\"\n]{0,80}\" "
+    r"^(?:\[\w+\] |Uncaught |Unhandled |E +|[ \t]*Caused by: |Exception in thread \"[^\"\n]{0,80}\" "
     r"|\S{0,80}: (?=[A-Z]))?"
     r"((?:[A-Za-z_]\w*\.){0,6}[A-Z]\w*(?:Error|Exception|Interrupt|Warning|Exit|Panic|NotFound|Timeout"
     r"|Denied))"
@@ -29,7 +29,7 @@ _ERRNO = {
     "EBADENGINE", "ETARGET", "EUSAGE", "EADDRNOTAVAIL", "ENOMEM", "EROFS", "ELOOP", "EXDEV", "ENOSYS",
     "EPROTO", "MODULE_NOT_FOUND",
 }  # fmt: skip
-_NUMBERED_BEFORE = re.compile(r"(?:\berror[ \[:]{1,2}|:\d+:\d+:? |\bwarning |^\s*|\()$", re.MULTILINE)
+_NUMBERED_BEFORE = re.compile(r"(?:\berror[ \[:]{1,2}|:\d+:\d+:? |\bwarning |^[ \t]*|\()$", re.MULTILINE)
 _HTTP = re.compile(
     r"\bHTTP(?:/\d(?:\.\d)?)?[ :]+(?:status[ :]+)?([45]\d\d)\b|\bstatus(?:[ _-]?code)?[ :=]+([45]\d\d)\b"
     r"|\b([45]\d\d) (?:Not Found|Unauthorized|Forbidden|Bad Request|Internal Server Error|Bad Gateway"
@@ -39,14 +39,15 @@ _HTTP = re.compile(
     r"|^(?:Error:? )?([45]\d\d) (?:invalid|bad|error)\b",
     re.IGNORECASE | re.MULTILINE,
 )
-_LINT = re.compile(r"^\s*\d+:\d+\s+error\s+.{1,200}?\s{2,}(\S{2,80})\s*$", re.MULTILINE)
+_LINT = re.compile(r"^[ \t]*\d+:\d+[ \t]+error[ \t]+.{1,200}?[ \t]{2,}(\S{2,80})[ \t]*$", re.MULTILINE)
 _EXIT = re.compile(
     r"(?:Command failed with exit code|exit(?:ed)?(?: with)?(?: non-zero)?(?: status| code)?|exitCode"
     r"|returned)[:= ]+(\d{1,3})\b",
     re.IGNORECASE,
 )
 _FAILED_TEST = re.compile(
-    r"^(?:FAILED|ERROR) (\S{3,140})(?: - (.{1,160}))?$|^--- FAIL: (\S{2,100})|^\s*● (.{3,120})$", re.MULTILINE
+    r"^(?:FAILED|ERROR) (\S{3,140})(?: - (.{1,160}))?$|^--- FAIL: (\S{2,100})|^[ \t]*● (.{3,120})$",
+    re.MULTILINE,
 )
 _SAYS = re.compile(
     r"^(?:[\w./@-]{1,60}: )?(?:fatal|error|panic|failed|failure|abort(?:ed)?|cannot|can't|could not"
@@ -98,9 +99,10 @@ def exit_code(text: str) -> int | None:
 
 
 def decisive(text: str, *, strict: bool = False) -> str:
-    """The one line of a failure's output that says what was wrong, tidied; ``""`` if it says nothing but a code.
+    """The one line of a failure's output that says what was wrong, tidied; ``""`` if it names a code only.
 
-    ``strict``: only a line that says so itself (of output that may not be a failure), never just the first one.
+    ``strict``: only a line that says so itself (of output that may not be a failure), never just the first
+    one.
     """
     text = _uncoloured(text[-_MAX_TEXT:])
     coded = re.search(
@@ -113,9 +115,9 @@ def decisive(text: str, *, strict: bool = False) -> str:
         return _named(
             exceptions[-1] if text.lstrip().startswith("Traceback") or "Traceback" in text else exceptions[0]
         )
-    lint = re.search(r"^\s*\d+:\d+\s+error\s+(.{1,200}?\s{2,}\S{2,80})\s*$", text, re.MULTILINE)
+    lint = _LINT.search(text)
     if lint:
-        return _tidy(lint[1])
+        return _tidy(lint[0].split("error", 1)[1])
     test = _FAILED_TEST.search(text)
     if test:
         return _tidy(test[0])

@@ -78,7 +78,7 @@ _PY_IMPORT = re.compile(
 )
 _JS_IMPORT = re.compile(
     r"(?:^|\s)(?:import|export)\b[^;\n'\"]{0,200}?from\s+['\"]([^'\"\n]{1,100})['\"]"
-    r"|^\s*import\s+['\"]([^'\"\n]{1,100})['\"]|\b(?:require|import)\(\s*['\"]([^'\"\n]{1,100})['\"]\s*\)",
+    r"|^[ \t]*import\s+['\"]([^'\"\n]{1,100})['\"]|\b(?:require|import)\(\s*['\"]([^'\"\n]{1,100})['\"]\s*\)",
     re.MULTILINE,
 )
 _NODE_BUILTINS = {
@@ -93,13 +93,13 @@ _OWN = re.compile(r"^(?:\.|/|@/|~/|#|src/|app/|node:|bun:)|\.\w{1,4}$")
 def packages_of_command(command: str) -> Iterator[str]:
     """What an install, add or remove command names."""
     for simple in shell.simple_commands(command):
-        words = shell._program(simple.words)
+        words = shell.program_words(simple.words)
         if len(words) < 2:
             continue
         program = posixpath.basename(words[0])
         if re.match(r"python[\d.]*$", program) and words[1:3] == ["-m", "pip"]:
             words, program = words[2:], "pip"
-        rest = shell._after_flags(words, program)
+        rest = shell.after_flags(words, program)
         if len(rest) > 1 and (f"{program} {rest[0]}", rest[1]) in _INSTALLS:
             yield from _named(rest[2:])
         elif rest and (program, rest[0]) in _INSTALLS:
@@ -112,7 +112,7 @@ def _named(words: list[str]) -> Iterator[str]:
         if skip or word.startswith("-"):
             skip = word in _VALUE_FLAGS and not skip
             continue
-        if word.startswith((".", "/", "~", "git+", "http", "$")) or "=" in word[:1]:
+        if word.startswith((".", "/", "~", "git+", "http:", "https:", "$")) or "=" in word[:1]:
             continue
         match = _NAME.match(word)
         if match and not word.endswith((".txt", ".whl", ".tgz", ".toml", ".deb", "/")):

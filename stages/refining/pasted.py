@@ -1,7 +1,7 @@
-"""Transcripts pasted into texts: imported sessions carry tool calls as Markdown, user messages carry terminal output.
+"""Transcripts pasted into texts: tool calls as Markdown in imported sessions, terminal output in messages.
 
-An imported assistant text such as ``Tool use: **Edit** … Result: ```…``` `` is what a tool did, not what the agent
-said: it becomes a call like any other, with the text as its source.
+An imported assistant text such as ``Tool use: **Edit** … Result: ```…``` `` is what a tool did, not what
+the agent said: it becomes a call like any other, with the text as its source.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _EDITED = re.compile(
 _FENCES = re.compile(r"^```[^\n]*$", re.MULTILINE)
 _SCAN = 4_000
 _OPS: dict[str, Op] = {
-    "Read": "read", "Write": "write", "Edit": "edit", "MultiEdit": "edit", "NotebookEdit": "edit", "ReadFile": "read",
-    "WriteFile": "write", "StrReplaceFile": "edit",
+    "Read": "read", "Write": "write", "Edit": "edit", "MultiEdit": "edit", "NotebookEdit": "edit",
+    "ReadFile": "read", "WriteFile": "write", "StrReplaceFile": "edit",
 }  # fmt: skip
 
 
@@ -135,7 +135,8 @@ _LOG_LINE = re.compile(
     r"|\w+Exception): "
     r"|[{}\[\]()<>;,'\"`+*=_-]{1,6}\s*$|-{3,}|={3,}|\d+ (?:errors?|warnings?|passing|failing)\b|(?:import"
     r"|export|const|let|var|return|def|class|function) .{0,200}[;{(:]\s*$"
-    r"|\w+: (?:undefined|null|true|false|\d+|'[^']*'|\"[^\"]*\"|\{.*|\[.*),?$|Caused by:|error(?:\[E\d+\]"
+    r"|\w+: (?:undefined|null|true|false|\d+|'[^']*'|\"[^\"]*\"|\{.*|\[.*),?$"
+    r"|Found \d+ (?:errors?|warnings?|problems?)|Failed to compile|Creating an optimized|Caused by:|error(?:\[E\d+\]"
     r"|\s+TS\d+)?: |error:|warning: |fatal: |✖ )"
 )
 _PROMPT = re.compile(
@@ -176,7 +177,8 @@ _CODE_LINE = re.compile(
 def without_logs(text: str) -> tuple[str, list[str]]:
     """The text with lines of pasted output and code blanked out (offsets stay true), and those lines.
 
-    A line between two pasted ones is pasted too, and so is one that follows a pasted line and is not clearly said.
+    A line between two pasted ones is pasted too, and so is one that follows a pasted line and is not
+    clearly said.
     """
     lines = text.split("\n")
     if len(lines) == 1:

@@ -37,6 +37,8 @@ class Action:
     source: str
     step: int
     span: tuple[int, int] | None = None
+    first: bool = True
+    """No call before it has its id (old files repeat ids): only then can a span be found again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +57,9 @@ class Reading:
 def source_text(turn: Turn, source: str) -> str:
     """The text that the spans of facts with this source refer to.
 
-    ``"user"``: what opened the turn, then the live steers of people, joined by line ends. ``"text"``: all text parts
-    of the live steps, joined by line ends. ``"tool <id>"``: the call's ``error``, else its ``outcome``.
+    ``"user"``: what opened the turn, then the live steers of people, joined by line ends. ``"text"``: all
+    text parts of the live steps, joined by line ends. ``"tool <id>"``: the call's ``error``, else its
+    ``outcome``.
     """
     if source == "user":
         opening = turn.user_text if turn.user_text is not None else turn.opening_text
@@ -73,12 +76,16 @@ def read(turn: Turn, cwd: str | None) -> Reading:
     """Takes a turn apart: own calls and printed to-do lists out, pasted tool blocks among the actions."""
     said: list[Said] = []
     actions: list[Action] = []
+    ids: set[str] = set()
     offset = 0
     for number, step in enumerate(turn.live_steps):
         for text in step.texts:
             _part(text, offset, number, cwd, said, actions)
             offset += len(text) + 1
-        actions += [Action(call, f"tool {call.id}", number) for call in step.tools if not call.own]
+        for call in step.tools:
+            if not call.own:
+                actions.append(Action(call, f"tool {call.id}", number, first=call.id not in ids))
+            ids.add(call.id)
     user = source_text(turn, "user")
     asked = pasted.without_tags(user[:20_000])
     sample = asked.strip()

@@ -13,9 +13,7 @@ MAX_LINE = 4_000
 """Characters of a command line that are read (a heredoc's body is skipped before)."""
 MAX_COMMANDS = 40
 
-_HEREDOC = re.compile(
-    r"<<-?\s*(['\"]?)([A-Za-z_]\w*)\1([^\n]*)\n(?:.*?\n)??[ \t]*\2[ \t]*(?=\n|$|\))", re.DOTALL
-)
+_HEREDOC = re.compile(r"(?<!<)<<-?\s*(['\"]?)([A-Za-z_]\w*)\1")
 _TOKEN = re.compile(
     r"(?P<op>&&|\|\||;;|\|&|[;|\n()]|&(?![>\d]))"
     r"|(?P<redirect>(?:\d|&)?>>?\|?|<<<|<)(?P<dup>&\d|&-)?"
@@ -37,7 +35,8 @@ _VALUE_FLAGS = {
     "git": {"-C", "-c", "--git-dir", "--work-tree"}, "npm": {"-w", "--workspace", "--prefix", "-C"},
     "pnpm": {"-C", "--filter", "-F", "--dir"}, "yarn": {"--cwd"}, "docker": {"-H", "--context"},
     "compose": {"-f", "-p", "--file", "--env-file"}, "kubectl": {"-n", "--namespace", "--context"},
-    "make": {"-C", "-f", "-j"}, "cargo": {"--manifest-path"}, "go": {"-C"}, "uv": {"--project", "--directory", "--with", "-p", "--python"},
+    "make": {"-C", "-f", "-j"}, "cargo": {"--manifest-path"}, "go": {"-C"},
+    "uv": {"--project", "--directory", "--with", "-p", "--python"},
     "gh": {"-R", "--repo"}, "fly": {"-a", "--app", "-c"}, "node": {"-r", "--require", "--import", "--loader"},
 }  # fmt: skip
 _RUNNERS = {
@@ -70,12 +69,15 @@ _INTERPRETERS = re.compile(
     r"(?:python(?:\d(?:\.\d+)?)?|node|tsx|ts-node|ruby|perl|php|deno|bash|sh|zsh|bun)$"
 )
 _SHELLS = {"bash", "sh", "zsh", "dash"}
-_PLUMBING = {"cd", "pushd", "popd", "echo", "true", "false", ":", "set", "export", "source", ".", "unset", "sleep",
-             "wait", "exit", "read", "printf", "trap", "local", "return", "shopt", "fi", "done", "for",
-             "case", "esac",
-             "}", "in", "[", "[[", "test", "pwd", "umask", "shift", "break", "continue", "function"}  # fmt: skip
-_FILTERS = {"grep", "egrep", "rg", "head", "tail", "sort", "uniq", "wc", "awk", "sed", "cut", "tr", "tee", "less", "more",
-            "cat", "jq", "xargs", "column", "rev", "fold", "nl", "tac", "sponge", "strings", "base64"}  # fmt: skip
+_PLUMBING = {
+    "cd", "pushd", "popd", "echo", "true", "false", ":", "set", "export", "source", ".", "unset", "sleep",
+    "wait", "exit", "read", "printf", "trap", "local", "return", "shopt", "fi", "done", "for", "case",
+    "esac", "}", "in", "[", "[[", "test", "pwd", "umask", "shift", "break", "continue", "function",
+}  # fmt: skip
+_FILTERS = {
+    "grep", "egrep", "rg", "head", "tail", "sort", "uniq", "wc", "awk", "sed", "cut", "tr", "tee", "less",
+    "more", "cat", "jq", "xargs", "column", "rev", "fold", "nl", "tac", "sponge", "strings", "base64",
+}  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -95,7 +97,7 @@ def simple_commands(line: str) -> list[Simple]:
     """The simple commands of a line in order; heredoc bodies are dropped."""
     line = line.replace("\\\n", " ")
     if "<<" in line:
-        line = _HEREDOC.sub(r"\3", line)
+        line = _without_heredocs(line[: 2 * MAX_LINE])
     commands = [Simple()]
     expects = ""
     for match in _TOKEN.finditer(line[:MAX_LINE]):
@@ -112,6 +114,19 @@ def simple_commands(line: str) -> list[Simple]:
             _word(commands[-1], match["word"], expects)
             expects = ""
     return [command for command in commands if command.words or command.outputs]
+
+
+def _without_heredocs(text: str) -> str:
+    kept: list[str] = []
+    open_words: list[str] = []
+    for line in text.split("\n"):
+        if open_words:
+            if line.strip() == open_words[0]:
+                open_words.pop(0)
+            continue
+        open_words = [match[2] for match in _HEREDOC.finditer(line)]
+        kept.append(_HEREDOC.sub("", line))
+    return "\n".join(kept)
 
 
 def _word(command: Simple, raw: str, redirect: str) -> None:
@@ -132,7 +147,7 @@ def _unquote(word: str) -> str:
     return _QUOTED.sub(lambda match: match[1] or match[2] or match[3] or "", word)
 
 
-def _program(words: list[str]) -> list[str]:
+def program_words(words: list[str]) -> list[str]:
     """The words from the program on: without assignments, wrappers and runners."""
     words = list(words)
     for _ in range(8):
@@ -142,19 +157,19 @@ def _program(words: list[str]) -> list[str]:
             return words
         name = posixpath.basename(words[0])
         if name in _WRAPPERS or name in _WRAPPERS_WITH_VALUE:
-            words = _after_flags(words, name)
+            words = after_flags(words, name)
             if name in _WRAPPERS_WITH_VALUE and words:
                 words = words[1:]
             continue
-        rest = _after_flags(words, name) if len(words) > 1 else []
+        rest = after_flags(words, name) if len(words) > 1 else []
         if rest and (name, rest[0]) in _RUNNERS:
-            words = _after_flags(rest, name)
+            words = after_flags(rest, name)
             continue
         break
     return words
 
 
-def _after_flags(words: list[str], name: str) -> list[str]:
+def after_flags(words: list[str], name: str) -> list[str]:
     """What follows ``words[0]`` and its flags."""
     takes_value = _VALUE_FLAGS.get(name, set())
     index = 1
@@ -165,7 +180,7 @@ def _after_flags(words: list[str], name: str) -> list[str]:
 
 def name_of(words: list[str]) -> str:
     """Program and subcommand of a simple command ("npm run test", "python3 server.py"), or ``""``."""
-    words = _program(words)
+    words = program_words(words)
     if not words or not re.match(r"[\w./~@+-]", words[0]):
         return ""
     program = posixpath.basename(words[0]) if not words[0].startswith("./") else words[0]
@@ -174,7 +189,7 @@ def name_of(words: list[str]) -> str:
     if program in _SHELLS and "-c" in words:
         inner = words[words.index("-c") + 1 : words.index("-c") + 2]
         return next(iter(programs(inner[0])), program) if inner else program
-    rest = _after_flags(words, program)
+    rest = after_flags(words, program)
     if _INTERPRETERS.match(program):
         return _interpreter(program, words, rest)
     if program in ("npx", "bunx", "uvx", "pipx") and rest:
@@ -195,7 +210,7 @@ def _is_subcommand(word: str) -> bool:
 def _with_subcommand(program: str, rest: list[str]) -> str:
     second = rest[0]
     if (program, second) in _NESTED and len(rest) > 1:
-        deeper = _after_flags(rest, second if second == "compose" else program)
+        deeper = after_flags(rest, second if second == "compose" else program)
         if deeper and re.fullmatch(r"[A-Za-z][\w:./-]{0,60}", deeper[0]):
             return f"{program} {second} {deeper[0]}"
     return f"{program} {second}"
@@ -252,7 +267,7 @@ def written(line: str) -> list[str]:
             certain = True
         if command.joined_by == "(" or not certain:
             continue
-        words = _program(command.words)
+        words = program_words(command.words)
         if words and words[0] in ("for", "if", "while", "case", "function"):
             break
         if words and words[0] == "cd":

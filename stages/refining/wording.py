@@ -159,24 +159,31 @@ def _hint_words() -> dict[str, int]:
     lists = (
         (
             REASON_HINT,
-            "because due caused cause culprit reason result stem stems issue problem bug error failure conflict",
+            "because due caused cause culprit reason result stem stems issue problem bug error "
+            "failure conflict",
         ),
         (
             ERROR_HINT,
-            "fails failed crashes crashed raise raises threw throws broke broken times timed doesn't does don't do didn't did isn't is aren't are wasn't was weren't were couldn't could cannot can't no",
+            "fails failed crashes crashed raise raises threw throws broke broken times timed doesn't "
+            "does don't do didn't did isn't is aren't are wasn't was weren't were couldn't could "
+            "cannot can't no",
         ),
         (
             NEXT_HINT,
-            "next dos todo remaining still need have should step task work thing item part left pending later remain remains yet never steps tasks",
+            "next dos todo remaining still need have should step task work thing item part left "
+            "pending later remain remains yet never steps tasks",
         ),
         (CHANGED_HINT, VERBS.replace("|", " ") + " set cleaned been now no"),
         (
             RESULT_HINT,
-            "pass passes passed passing succeeds succeeded successful successfully work works working compiles confirmed verified show shows return returns prints output outputs found",
+            "pass passes passed passing succeeds succeeded successful successfully work works working "
+            "compiles confirmed verified show shows return returns prints output outputs found",
         ),
         (
             CHOICE_HINT,
-            "decided chose chosen opted settled went going picked agreed decision instead rather favor favour longer stick stuck sticking because since over so as switched moved migrated replaced choice approach",
+            "decided chose chosen opted settled went going picked agreed decision instead rather "
+            "favor favour longer stick stuck sticking because since over so as switched moved "
+            "migrated replaced choice approach",
         ),
     )
     known: dict[str, int] = {}
