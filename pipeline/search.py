@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import orjson
 from anyio import to_thread
 
 from pipeline.answers import ABOUT_CHARS, SNIPPET_CHARS, TEXT_CHARS, Answer, Around, Detail, Hit
@@ -26,7 +25,7 @@ from pipeline.store.search import Key, Place, Ranking, Scored, TurnSearch
 from stages.document import Document, document
 from stages.model import Turn, final_text
 from stages.query import Query, parse, parse_text
-from stages.snippet import Excerpt, Matcher, Span, one_line, shorten
+from stages.snippet import Excerpt, Matcher, Span, defuse, one_line, shorten
 
 LIMIT_MOST = 100
 CLOSER = 10
@@ -233,7 +232,7 @@ class Searcher:
         for other in around:
             body = bodies.get(other.content_id)
             question = codec.unpack(body).opening_text if body else ""
-            turn = Around(other.turn_id, other.position, shorten(one_line(question), width))
+            turn = Around(other.turn_id, other.position, _line(question, width))
             hit = replace(hit, before=turn) if other.position < place.position else replace(hit, after=turn)
         return hit
 
@@ -287,14 +286,18 @@ def _hit(item: _Closer, query: Query, detail: Detail, title: str) -> Hit:
         score=item.score,
         why=_why(matched, scored, item),
         matched=matched,
-        snippet=item.excerpt.text,
-        title=one_line(title)[:200],
+        snippet=defuse(item.excerpt.text),
+        title=defuse(one_line(title)[:200]),
         status=place.status,
         decision=scored.decision,
-        question=shorten(one_line(turn.user_text or turn.opening_text), width) if width else "",
-        answer=shorten(one_line(answer), width) if width else "",
+        question=_line(turn.user_text or turn.opening_text, width) if width else "",
+        answer=_line(answer, width) if width else "",
         from_agent=item.from_agent,
     )
+
+
+def _line(text: str, width: int) -> str:
+    return shorten(defuse(one_line(text)), width)
 
 
 def _why(matched: Sequence[str], scored: Scored, item: _Closer) -> str:
@@ -312,23 +315,15 @@ def _why(matched: Sequence[str], scored: Scored, item: _Closer) -> str:
 
 
 def _is_asking(turn: Turn, query: str) -> bool:
-    """Whether an open turn holds the very call that asks this: our tool's, or our command in a shell."""
+    """Whether an open turn is waiting for this answer: a call of our own server, or our command in a shell.
+
+    The arguments of our own calls are not kept, so any that still waits counts.
+    """
     wanted = query.strip()
-    for call in turn.tools:
-        if call.own and wanted in _argument(call.args, "query"):
-            return True
-        if call.result is None and wanted and wanted in call.command and "search" in call.command:
-            return True
-    return False
-
-
-def _argument(args: str, name: str) -> str:
-    try:
-        found = orjson.loads(args)
-    except orjson.JSONDecodeError:
-        return args
-    value = found.get(name, "") if isinstance(found, dict) else ""
-    return value if isinstance(value, str) else ""
+    return any(
+        call.result is None and (call.own or ("search" in call.command and wanted in call.command))
+        for call in turn.tools
+    )
 
 
 def _relaxed_note(ranking: Ranking) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import orjson
 
 from stages.model import Step, ToolCall, Turn
-from stages.snippet import without_fences
+from stages.snippet import own_words
 
 CALL_HEAD = 1600
 CALL_TAIL = 400
@@ -48,23 +48,23 @@ def document(turn: Turn) -> Document:
         user="\n".join(_user(turn)),
         agent="\n".join(_agent(turn.live_steps, turn.compactions)),
         actions=_joined((text for call in calls for text in _action(call)), ACTIONS_LIMIT),
-        errors=_joined((*(call.error for call in calls), turn.error), ERRORS_LIMIT),
+        errors=_joined(map(own_words, (*(call.error for call in calls), turn.error)), ERRORS_LIMIT),
     )
 
 
 def _user(turn: Turn) -> Iterator[str]:
     if turn.user_text is not None:
-        yield without_fences(turn.user_text)
+        yield own_words(turn.user_text)
     elif "subagent" in turn.origin:
-        yield without_fences(turn.opening_text)
+        yield own_words(turn.opening_text)
     elif not any(word in turn.origin for word in _BOILERPLATE):
-        yield without_fences(turn.opening_text)[:NOTICE_LIMIT]
-    yield from (without_fences(steer.text) for steer in turn.live_steers if steer.human)
+        yield own_words(turn.opening_text)[:NOTICE_LIMIT]
+    yield from (own_words(steer.text) for steer in turn.live_steers if steer.human)
 
 
 def _agent(steps: tuple[Step, ...], compactions: tuple[str, ...]) -> Iterator[str]:
-    yield from (without_fences(text) for step in steps for text in step.texts)
-    yield from map(without_fences, compactions)
+    yield from (own_words(text) for step in steps for text in step.texts)
+    yield from map(own_words, compactions)
 
 
 def _action(call: ToolCall) -> Iterator[str]:
@@ -79,7 +79,7 @@ def _action(call: ToolCall) -> Iterator[str]:
         for value in argument_values(call.args)
         if value != call.command and not any(value.endswith(path) for path in paths)
     ]
-    yield _capped(without_fences("\n".join(values)))
+    yield _capped(own_words("\n".join(values)))
 
 
 def argument_values(args: str) -> Iterator[str]:
@@ -112,6 +112,6 @@ def _capped(text: str) -> str:
     return f"{text[:CALL_HEAD]}\n{text[-CALL_TAIL:]}"
 
 
-def _joined(texts: Iterator[str] | tuple[str, ...], limit: int) -> str:
+def _joined(texts: Iterator[str], limit: int) -> str:
     """The distinct texts, one a line: a path named by ten calls of one turn is indexed once."""
     return "\n".join(dict.fromkeys(text for text in texts if text))[:limit]

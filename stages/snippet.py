@@ -69,6 +69,11 @@ def without_fences(text: str) -> str:
     return _FENCED.sub(" ", text) if "<recalled-memory" in text else text
 
 
+def own_words(text: str) -> str:
+    """``text`` as it may be indexed: without fences, and without terminal escapes, which would glue to words."""
+    return without_fences(_TERMINAL.sub("", text) if "\x1b" in text else text)
+
+
 def shorten(text: str, limit: int) -> str:
     """``text`` if it fits into ``limit`` characters, else its beginning and an ellipsis, within ``limit``."""
     if len(text) <= limit:

@@ -72,6 +72,10 @@ def test_our_own_calls_and_recalled_text_never_become_memory() -> None:
     assert found.actions == ""
 
 
+def test_terminal_escapes_do_not_glue_to_words() -> None:
+    assert document(turn(user_text="\x1b[31mred\x1b[0m alert")).user == "red alert"
+
+
 def test_argument_values_are_indexed_without_their_keys() -> None:
     args = '{"pattern":"EADDR.*","options":{"glob":["*.ts"],"head":40,"case":true},"note":null}'
     assert document(turn(steps=(Step(1, (), (call("Grep", args),)),))).actions == "Grep\nEADDR.*\n*.ts\n40"
