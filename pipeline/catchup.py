@@ -3,9 +3,8 @@
     wires with news ─► readers (fold, off the loop) ─► bounded stream of batches ─► one writer (transactions)
 
 Rows and offset commit together, and only if the wire's row still has the version that the fold started from;
-otherwise the batch is dropped and the wire is read again from the stored checkpoint. A kill at any instant, or two
-processes on one file, lose nothing and repeat nothing.
-"""
+otherwise the batch is dropped and the wire is read again from the stored checkpoint. A kill at any instant,
+or two processes on one file, lose nothing and repeat nothing."""
 
 from __future__ import annotations
 
@@ -28,13 +27,15 @@ from pipeline.store.database import Database
 from pipeline.store.sources import Source
 from pipeline.store.turns import apply_batch, drop_old_generation
 from pipeline.workers import Workers
-from stages.wire.contract import Origin
 from stages.tail import SourceError, SourceRewritten, Verdict, verdict
+from stages.wire.contract import Origin
 
 log = logging.getLogger(__name__)
 
 ROUNDS = 4
-"""How often wires that changed under us, or that another process folded first, are taken up again in one call."""
+"""How often wires that changed under us, or that another process folded first, are taken up again in one
+call.
+"""
 BUDGET_BYTES = 1024 * 1024
 """Piece size under a time budget: about 10 ms of work, so that the budget is kept."""
 COALESCE = 16
@@ -74,7 +75,8 @@ async def catch_up(
     budget: float | None = None,
     progress: Progress | None = None,
 ) -> None:
-    """Fold all news of ``sessions`` into the store; with a ``budget`` (seconds) as much as it allows, newest first.
+    """Fold all news of ``sessions`` into the store; with a ``budget`` (seconds) as much as it allows, newest
+    first.
 
     Totals go to ``report``. One bad wire is counted and named there, and never stops the others.
     """
@@ -131,7 +133,12 @@ def _plan(
                 continue
             done = source.checkpoint.offset if source.checkpoint and found is Verdict.APPEND else 0
             origin = origin_of(session, agent)
-            work.append((stat.st_mtime_ns, Work(replace(source, path=str(agent.wire)), origin, found, stat.st_size - done)))
+            work.append(
+                (
+                    stat.st_mtime_ns,
+                    Work(replace(source, path=str(agent.wire)), origin, found, stat.st_size - done),
+                )
+            )
     work.sort(key=lambda item: -item[0])
     return [item for _, item in work]
 
@@ -193,11 +200,15 @@ class _Run:
         limit = BATCH_BYTES if self.deadline is None else BUDGET_BYTES
         job = FoldJob(item.source.path, item.origin, self.key, limit=limit)
         if item.verdict is Verdict.APPEND:
-            job = replace(job, checkpoint=source.checkpoint, state=await rows.saved_state(self.database, source.id))
+            job = replace(
+                job, checkpoint=source.checkpoint, state=await rows.saved_state(self.database, source.id)
+            )
         else:
             source = replace(source, generation=source.generation + 1)
         while True:
-            batch = await self.workers.run(fold, replace(job, dictionary=codec.dictionary(self.database.dictionary)))
+            batch = await self.workers.run(
+                fold, replace(job, dictionary=codec.dictionary(self.database.dictionary))
+            )
             if batch.checkpoint is None:  # nothing complete in it yet
                 return
             await send.send(Folded(source, batch, first))
@@ -243,7 +254,13 @@ class _Run:
             await drop_old_generation(self.database, source)
         counts = dict(batch.counts) if reread else _sum(stored, batch)
         await rows.advance(
-            self.database, source, batch.checkpoint, batch.state, complete=batch.at_end, counts=counts, now=now
+            self.database,
+            source,
+            batch.checkpoint,
+            batch.state,
+            complete=batch.at_end,
+            counts=counts,
+            now=now,
         )
         self.current[source.id] = replace(source, version=stored.version + 1)
         self._count(folded)

@@ -14,8 +14,8 @@ import click
 
 from pipeline.commands.look import sessions, show, status, turns
 from pipeline.commands.run import index, rebuild, run
-from pipeline.commands.themes import register as register_themes
 from pipeline.commands.settings import config
+from pipeline.commands.themes import register as register_themes
 from pipeline.errors import ExitCode, exit_code
 
 
@@ -33,7 +33,9 @@ def cli(verbose: bool) -> None:
     3 absence could not be verified, 4 failed, 130 interrupted.
     """
     logging.basicConfig(
-        stream=sys.stderr, level=logging.INFO if verbose else logging.CRITICAL, format="%(levelname)s %(message)s"
+        stream=sys.stderr,
+        level=logging.INFO if verbose else logging.CRITICAL,
+        format="%(levelname)s %(message)s",
     )
 
 
@@ -56,7 +58,8 @@ def invoke(arguments: list[str]) -> int:
         sys.stdout.flush()
         return int(result) if isinstance(result, int) else ExitCode.DONE
     except BrokenPipeError:
-        # The reader of our output left (`pipeline turns | head`): nothing more to say, and no traceback at exit.
+        # The reader of our output left (`pipeline turns | head`): nothing more to say, and no traceback at
+        # exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.DONE
     except BaseException as error:

@@ -1,9 +1,9 @@
-"""One bounded piece of work on one wire: read, split, redact, pack and tokenise. Runs in any thread or process.
+"""One bounded piece of work on one wire: read, split, redact, pack and tokenise. Runs in any thread or
+process.
 
-``fold`` is pure but for reading the file: it starts from a checkpoint and a saved splitter state and returns the
-rows to store together with the next checkpoint and state. Nothing is committed here (see pipeline/run.py); doing
-the same piece twice gives the same rows.
-"""
+``fold`` is pure but for reading the file: it starts from a checkpoint and a saved splitter state and returns
+the rows to store together with the next checkpoint and state. Nothing is committed here (see
+pipeline/run.py); doing the same piece twice gives the same rows."""
 
 from __future__ import annotations
 
@@ -85,7 +85,9 @@ def redactor(key: bytes) -> Redactor:
 
 
 def fold(job: FoldJob) -> FoldBatch:
-    """Fold at most about ``job.limit`` bytes. Raises what ``stages.tail`` raises (gone, irregular, rewritten)."""
+    """Fold at most about ``job.limit`` bytes. Raises what ``stages.tail`` raises (gone, irregular,
+    rewritten).
+    """
     began = time.perf_counter()
     redact = redactor(job.key)
     redact.counts.clear()
@@ -118,7 +120,9 @@ def fold(job: FoldJob) -> FoldBatch:
 
 
 class Folded:
-    """Turns by position with all changes applied that concern them; what concerns older turns is kept as marks."""
+    """Turns by position with all changes applied that concern them; what concerns older turns is kept as
+    marks.
+    """
 
     def __init__(self) -> None:
         self.turns: dict[int, Turn] = {}

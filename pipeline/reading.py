@@ -1,8 +1,7 @@
 """Turns straight from the wires, written nowhere: `pipeline turns` and `pipeline show`.
 
-Copies (a fork's or import's prefix) are traced to the turn they were copied from while that session exists; without
-it the first session that holds the prefix stands for it (WIRE §7).
-"""
+Copies (a fork's or import's prefix) are traced to the turn they were copied from while that session exists;
+without it the first session that holds the prefix stands for it (WIRE §7)."""
 
 from __future__ import annotations
 
@@ -173,7 +172,9 @@ def turn_json(reading: Reading, turn: Turn, original: TurnKey | None, *, now_ms:
 def errors(turn: Turn) -> list[dict[str, Any]]:
     """A turn's errors: failed calls, then its own (tool and id null)."""
     found: list[dict[str, Any]] = [
-        {"tool": call.name, "id": call.id, "text": call.error} for call in turn.tools if call.result == "error"
+        {"tool": call.name, "id": call.id, "text": call.error}
+        for call in turn.tools
+        if call.result == "error"
     ]
     if turn.error:
         found.append({"tool": None, "id": None, "text": turn.error})

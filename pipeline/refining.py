@@ -31,7 +31,9 @@ Done = list[tuple[int, Refined]]
 
 
 def refine_piece(piece: Piece) -> tuple[Done, list[str]]:
-    """Refine one piece (pure; runs in any process); one bad turn is named in the second list, never stops the rest."""
+    """Refine one piece (pure; runs in any process); one bad turn is named in the second list, never stops the
+    rest.
+    """
     done: Done = []
     failures = []
     dictionary, turns = piece
@@ -50,9 +52,8 @@ def refine_piece(piece: Piece) -> tuple[Done, list[str]]:
 async def refine_all(
     database: Database, candidates: Sequence[Candidate], *, workers: Workers, report: Report
 ) -> None:
-    """Refine ``candidates`` and store the records; totals go to ``report``. Nothing is lost on cancel: each piece is
-    committed by itself, and what is missing is refined next time.
-    """
+    """Refine ``candidates`` and store the records; totals go to ``report``. Nothing is lost on cancel: each
+    piece is committed by itself, and what is missing is refined next time."""
     began = time.monotonic()
     pieces = [candidates[i : i + BATCH_TURNS] for i in range(0, len(candidates), BATCH_TURNS)]
     send_piece, receive_piece = anyio.create_memory_object_stream[Piece](workers.jobs)
@@ -66,13 +67,22 @@ async def refine_all(
     report.seconds += time.monotonic() - began
 
 
-async def _load(database: Database, pieces: Sequence[Sequence[Candidate]], send: MemoryObjectSendStream[Piece]) -> None:
+async def _load(
+    database: Database, pieces: Sequence[Sequence[Candidate]], send: MemoryObjectSendStream[Piece]
+) -> None:
     async with send:
         for piece in pieces:
-            wanted = {c.content_id for c in piece} | {c.previous_id for c in piece if c.previous_id is not None}
+            wanted = {c.content_id for c in piece} | {
+                c.previous_id for c in piece if c.previous_id is not None
+            }
             found = await bodies(database, sorted(wanted))
             turns = [
-                (c.content_id, found[c.content_id], found.get(c.previous_id) if c.previous_id else None, c.cwd)
+                (
+                    c.content_id,
+                    found[c.content_id],
+                    found.get(c.previous_id) if c.previous_id else None,
+                    c.cwd,
+                )
                 for c in piece
                 if c.content_id in found
             ]

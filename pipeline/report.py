@@ -20,11 +20,11 @@ class ThemeResult:
 
 @dataclass(slots=True)
 class Report:
-    """Running totals. ``skipped`` counts by reason what was left out; ``unknown`` record types that we do not know.
+    """Running totals. ``skipped`` counts by reason what was left out; ``unknown`` record types that we do not
+    know.
 
-    ``refined`` turns were refined now, ``reused`` ones were found refined. ``incomplete`` says that a time budget
-    ended before all new bytes were folded.
-    """
+    ``refined`` turns were refined now, ``reused`` ones were found refined. ``incomplete`` says that a time
+    budget ended before all new bytes were folded."""
 
     files: int = 0
     bytes: int = 0
@@ -61,7 +61,13 @@ class Report:
             "failures": self.failures,
             "seconds": round(self.seconds, 3),
             "themes": [
-                {"workspace": t.workspace, "theme": t.theme, "path": t.path, "turns": t.turns, "changed": t.changed}
+                {
+                    "workspace": t.workspace,
+                    "theme": t.theme,
+                    "path": t.path,
+                    "turns": t.turns,
+                    "changed": t.changed,
+                }
                 for t in self.themes
             ],
         }
@@ -76,8 +82,12 @@ class Report:
         if self.skipped:
             lines.append("skipped: " + ", ".join(f"{name} {n}" for name, n in sorted(self.skipped.items())))
         if self.unknown:
-            lines.append("unknown record types: " + ", ".join(f"{k} {n}" for k, n in sorted(self.unknown.items())))
+            lines.append(
+                "unknown record types: " + ", ".join(f"{k} {n}" for k, n in sorted(self.unknown.items()))
+            )
         if self.redacted:
-            lines.append("secrets kept out: " + ", ".join(f"{k} {n}" for k, n in sorted(self.redacted.items())))
+            lines.append(
+                "secrets kept out: " + ", ".join(f"{k} {n}" for k, n in sorted(self.redacted.items()))
+            )
         lines.extend(self.failures)
         return lines

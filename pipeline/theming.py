@@ -1,7 +1,7 @@
 """A theme's cold start and its refresh: coarse search ─► refine the candidates ─► aggregate ─► persist.
 
-Only turns that a seed finds, and their neighbours in the session, are refined; a second round looks for the terms
-that the sure turns share. What is refined once is reused by every later run and theme (seed 000 §3.3).
+Only turns that a seed finds, and their neighbours in the session, are refined; a second round looks for the
+terms that the sure turns share. What is refined once is reused by every later run and theme (seed 000 §3.3).
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ from stages.theme_page import Memory, page
 from stages.tokens import STOP_WORDS, tokens
 
 NEIGHBOURS = 5
-"""Turns before and after a hit, in its session, that are refined and judged with it: follow-ups without keywords."""
+"""Turns before and after a hit, in its session, that are refined and judged with it: follow-ups without
+keywords.
+"""
 SEED_HITS = 600
 """Best hits kept a seed (bm25): a seed that occurs everywhere must not have the whole store refined."""
 EXPANSION_TERMS = 8
@@ -70,13 +72,17 @@ async def build_theme(
     workers: Workers,
     report: Report,
 ) -> ThemeResult:
-    """Bring one theme up to date with the (already caught-up) store. Raises NeedsSeeds, CorruptTheme, StoreError."""
+    """Bring one theme up to date with the (already caught-up) store. Raises NeedsSeeds, CorruptTheme,
+    StoreError.
+    """
     began = time.monotonic()
     themes = ThemeStore(layout.root)
     record = await to_thread.run_sync(themes.read, request.name)
-    seeds = (record or ThemeRecord(request.name, request.name, None, None)).add_seeds(
-        request.keywords, replacing=request.replace_keywords and bool(request.keywords)
-    ).seeds
+    seeds = (
+        (record or ThemeRecord(request.name, request.name, None, None))
+        .add_seeds(request.keywords, replacing=request.replace_keywords and bool(request.keywords))
+        .seeds
+    )
     if not seeds and not (record and record.turns):
         raise NeedsSeeds(request.name, await suggested_seeds(database, request.name))
     openers = await resolvable(database)
@@ -158,7 +164,11 @@ class LocalZone(tzinfo):
         return dt + timedelta(seconds=offset)
 
     def utcoffset(self, dt: datetime | None) -> timedelta | None:
-        return None if dt is None else timedelta(seconds=time.localtime(dt.replace(tzinfo=None).timestamp()).tm_gmtoff)
+        return (
+            None
+            if dt is None
+            else timedelta(seconds=time.localtime(dt.replace(tzinfo=None).timestamp()).tm_gmtoff)
+        )
 
     def dst(self, dt: datetime | None) -> timedelta | None:
         return None
@@ -180,7 +190,9 @@ async def _existing(database: Database) -> dict[Place, str]:
 
 
 async def resolvable(database: Database) -> Callable[[str], Sequence[tuple[TurnKey, int]]]:
-    """For mapping the peer server's prompt ordinals: a session's prompted main turns in order, with their times."""
+    """For mapping the peer server's prompt ordinals: a session's prompted main turns in order, with their
+    times.
+    """
     sessions: dict[str, list[tuple[TurnKey, int]]] = {}
     for row in await database.rows(
         "SELECT session_id, agent_id, position, turn_id, opener_digest, started_at FROM occurrence"

@@ -1,4 +1,6 @@
-"""Keeping the derived data sound: reindexing after a tokenizer change or many dead rows, and rebuilding it all."""
+"""Keeping the derived data sound: reindexing after a tokenizer change or many dead rows, and rebuilding it
+all.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from stages.tokens import TOKENIZER_VERSION
 DEAD_SHARE = 0.10
 """Share of dead index rows from which the index is made anew (FTS5 cannot forget a contentless row, design)."""
 MERGE_SHARE = 0.2
-"""Share of new rows from which the index's segments are merged into one: smaller by a tenth, and faster to search."""
+"""Share of new rows from which the index's segments are merged into one: smaller by a tenth, and faster to
+search.
+"""
 DEAD_LEAST = 1000
 """Below this many dead rows the share does not matter."""
 PIECE = 500
@@ -44,7 +48,9 @@ async def dead_rows(database: Database) -> tuple[int, int]:
 
 
 async def tend_index(database: Database, added: int = 0) -> None:
-    """After ``added`` new turns: reindex if the tokenizer changed or too many rows are dead, merge after a backfill."""
+    """After ``added`` new turns: reindex if the tokenizer changed or too many rows are dead, merge after a
+    backfill.
+    """
     dead, everything = await dead_rows(database)
     if not await index_is_current(database) or (dead > DEAD_LEAST and dead > DEAD_SHARE * everything):
         await reindex(database)
@@ -54,7 +60,9 @@ async def tend_index(database: Database, added: int = 0) -> None:
 
 
 async def reindex(database: Database) -> None:
-    """Make the index anew from the stored contents, in one transaction: readers see the old one until it commits."""
+    """Make the index anew from the stored contents, in one transaction: readers see the old one until it
+    commits.
+    """
     async with database.transaction():
         await database.execute("INSERT INTO turn_fts(turn_fts) VALUES('delete-all')")
         last = 0
@@ -74,7 +82,9 @@ def _tokens(rows: list[tuple[int, bytes]]) -> list[tuple[int, str, str, str, str
 
 
 async def read_everything_again(database: Database) -> None:
-    """Forget all checkpoints: the next catch-up reads every wire from 0. Turns whose wire is gone stay as they are."""
+    """Forget all checkpoints: the next catch-up reads every wire from 0. Turns whose wire is gone stay as
+    they are.
+    """
     async with database.transaction():
         await database.execute(
             "UPDATE source SET head_hash=NULL, offset=0, state=NULL, complete=0, version=version+1 WHERE present=1"

@@ -15,17 +15,18 @@ R = TypeVar("R")
 class Workers:
     """Runs synchronous work off the event loop, at most ``jobs`` pieces at once.
 
-    With one job a thread does it: no process to start, and SQLite releases the interpreter lock while it writes.
-    With more, each piece goes to a process of a pool; arguments and results must pickle. A cancelled piece's
-    process is killed: pieces change nothing, the caller commits.
-    """
+    With one job a thread does it: no process to start, and SQLite releases the interpreter lock while it
+    writes. With more, each piece goes to a process of a pool; arguments and results must pickle. A cancelled
+    piece's process is killed: pieces change nothing, the caller commits."""
 
     def __init__(self, jobs: int) -> None:
         self.jobs = max(1, jobs)
         self._limiter = anyio.CapacityLimiter(self.jobs)
 
     async def run(self, work: Callable[[A], R], argument: A) -> R:
-        """The result of ``work(argument)``; raises what it raises, or BrokenWorkerProcess if its process died."""
+        """The result of ``work(argument)``; raises what it raises, or BrokenWorkerProcess if its process
+        died.
+        """
         if self.jobs == 1:
             return await to_thread.run_sync(work, argument, limiter=self._limiter, abandon_on_cancel=True)
         return await to_process.run_sync(work, argument, limiter=self._limiter, cancellable=True)

@@ -68,7 +68,9 @@ def turns(
             else:
                 _print_turns(reading, list(records))
     if agent_id is not None and not found:
-        raise BadInput(f"no agent {agent_id} in {session_id or 'these sessions'}", hint="Leave --agent out to see all.")
+        raise BadInput(
+            f"no agent {agent_id} in {session_id or 'these sessions'}", hint="Leave --agent out to see all."
+        )
 
 
 def _records(reading: Reading, copies: Copies, include_copies: bool, now_ms: int) -> Iterator[dict[str, Any]]:
@@ -108,8 +110,10 @@ def show(session_id: str, turn_id: int, agent_id: str, position: int | None, as_
     redact = Redactor(redaction_key(scope.settings.store_root, create=False))
     agent = next((agent for agent in session.agents if agent.agent_id == agent_id), None)
     if agent is None:
-        raise BadInput(f"{session.session_id} has no agent {agent_id}",
-                       hint=f"It has {', '.join(a.agent_id for a in session.agents)}.")
+        raise BadInput(
+            f"{session.session_id} has no agent {agent_id}",
+            hint=f"It has {', '.join(a.agent_id for a in session.agents)}.",
+        )
     reading = read_agent(session, agent, redact)
     wanted = [t for t in reading.turns if t.turn_id == turn_id and position in (None, t.position)]
     if not wanted:
@@ -150,7 +154,9 @@ def sessions(workspace: str | None, all_workspaces: bool, as_json: bool) -> None
         return
     for row in rows:
         mark = " (archived)" if row["archived"] else ""
-        click.echo(f"{row['sessionId']}  {_local(row['createdAt'] or row['updatedAt'])}  {clean(row['title'])}{mark}")
+        click.echo(
+            f"{row['sessionId']}  {_local(row['createdAt'] or row['updatedAt'])}  {clean(row['title'])}{mark}"
+        )
     for reason, count in sorted(scope.inventory.skipped.items()):
         if count:
             click.echo(f"skipped: {reason} {count}", err=True)
@@ -193,7 +199,11 @@ def status(workspace: str | None, all_workspaces: bool, as_json: bool) -> None:
             f"  {row['sessions']} sessions, {row['wires']} wires, {row['bytes'] / 1e6:.1f} MB; "
             f"{row['turns']} turns indexed, {row['refined']} refined, {row['themes']} themes"
         )
-        behind = "up to date" if not row["lagBytes"] else f"{row['lagBytes'] / 1e6:.2f} MB behind in {row['lagWires']} wires"
+        behind = (
+            "up to date"
+            if not row["lagBytes"]
+            else f"{row['lagBytes'] / 1e6:.2f} MB behind in {row['lagWires']} wires"
+        )
         click.echo(f"  index {behind}; last change {row['lastChange'] or 'never'}")
         for reason, count in row["skipped"].items():
             click.echo(f"  skipped: {reason} {count}")

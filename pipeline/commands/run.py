@@ -32,14 +32,22 @@ from pipeline.workers import Workers
 @click.option("--theme", metavar="NAME", help="The theme to build or refresh.")
 @click.option("--keywords", metavar="A,B,C", help="Seed keywords, separated by commas; kept and added to.")
 @click.option("--replace-keywords", is_flag=True, help="Put --keywords in place of the theme's old ones.")
-@click.option("--themes", "themes_file", type=click.Path(exists=True, dir_okay=False, path_type=Path),
-              help="A TOML or JSON file of many themes: each name with its keywords. One fold serves all.")
+@click.option(
+    "--themes",
+    "themes_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A TOML or JSON file of many themes: each name with its keywords. One fold serves all.",
+)
 @click.option("--all", "refine_everything", is_flag=True, help="Refine every turn, with or without themes.")
 @scope_options
 @click.option("--since", metavar="DATE", help="Only turns from this local day (or ISO time) on.")
 @click.option("--until", metavar="DATE", help="Only turns up to the end of this local day (or ISO time).")
-@click.option("--jobs", type=click.IntRange(1, 256), help="Worker processes. Default: the setting `run.jobs`.")
-@click.option("--dry-run", is_flag=True, help="Do the work in a copy that is thrown away; the store is untouched.")
+@click.option(
+    "--jobs", type=click.IntRange(1, 256), help="Worker processes. Default: the setting `run.jobs`."
+)
+@click.option(
+    "--dry-run", is_flag=True, help="Do the work in a copy that is thrown away; the store is untouched."
+)
 @json_option
 def run(
     theme: str | None,
@@ -59,9 +67,13 @@ def run(
 
     A second run reuses what is refined. Without new evidence it writes nothing.
     """
-    requests = _requests(theme, keywords, replace_keywords, themes_file, day(since, "--since"), day(until, "--until", end=True))
+    requests = _requests(
+        theme, keywords, replace_keywords, themes_file, day(since, "--since"), day(until, "--until", end=True)
+    )
     if not requests and not refine_everything:
-        raise click.UsageError("Give --theme NAME (with --keywords on its first run), --themes FILE, or --all.")
+        raise click.UsageError(
+            "Give --theme NAME (with --keywords on its first run), --themes FILE, or --all."
+        )
     scope = Scope(workspace, all_workspaces)
     report = Report(skipped=Counter(+scope.inventory.skipped))
     for target in scope.workspaces():
@@ -71,7 +83,9 @@ def run(
 
 @click.command()
 @scope_options
-@click.option("--jobs", type=click.IntRange(1, 256), help="Worker processes. Default: the setting `run.jobs`.")
+@click.option(
+    "--jobs", type=click.IntRange(1, 256), help="Worker processes. Default: the setting `run.jobs`."
+)
 @json_option
 def index(workspace: str | None, all_workspaces: bool, jobs: int | None, as_json: bool) -> None:
     """Fold new bytes of the wires into the store and its search index, and no more."""
@@ -84,7 +98,9 @@ def index(workspace: str | None, all_workspaces: bool, jobs: int | None, as_json
 
 @click.command()
 @scope_options
-@click.option("--jobs", type=click.IntRange(1, 256), help="Worker processes. Default: the setting `run.jobs`.")
+@click.option(
+    "--jobs", type=click.IntRange(1, 256), help="Worker processes. Default: the setting `run.jobs`."
+)
 @json_option
 def rebuild(workspace: str | None, all_workspaces: bool, jobs: int | None, as_json: bool) -> None:
     """Make all derived data anew from the wires; readers go on meanwhile.
@@ -150,7 +166,9 @@ async def _work(
             await note_versions(database)
         with progress_bar(f"reading {target.label}") as advance:
             before = report.turns
-            await catch_up(database, target.sessions, key=key, workers=workers, report=report, progress=advance)
+            await catch_up(
+                database, target.sessions, key=key, workers=workers, report=report, progress=advance
+            )
         await tend_index(database, report.turns - before)
         if refine_everything:
             known = (await database.row("SELECT count(*) FROM refined"))[0]
@@ -201,7 +219,9 @@ async def _rebuild(scope: Scope, target: Workspace, jobs: int | None, report: Re
             await _read_again(database, settings, target, workers, report)
 
 
-async def _read_again(database: Any, settings: Any, target: Workspace, workers: Workers, report: Report) -> None:
+async def _read_again(
+    database: Any, settings: Any, target: Workspace, workers: Workers, report: Report
+) -> None:
     had_refined = [row[0] for row in await database.rows("SELECT content_id FROM refined")]
     await read_everything_again(database)
     key = redaction_key(settings.store_root, create=True)

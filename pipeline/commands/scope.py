@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any, TypeVar
 
 import anyio
@@ -23,7 +24,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 def scope_options(command: F) -> F:
     """``--workspace PATH`` (default: the current directory) and ``--all-workspaces``."""
     command = click.option(
-        "--all-workspaces", is_flag=True, help="Work on every workspace that has sessions, each in its own store."
+        "--all-workspaces",
+        is_flag=True,
+        help="Work on every workspace that has sessions, each in its own store.",
     )(command)
     return click.option(
         "--workspace",
@@ -35,7 +38,9 @@ def scope_options(command: F) -> F:
 
 def json_option(command: F) -> F:
     """``--json``: stdout is JSON alone."""
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON, and nothing else, on stdout.")(command)
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON, and nothing else, on stdout.")(
+        command
+    )
 
 
 class Scope:
@@ -59,7 +64,7 @@ class Scope:
                     hint="Set KIMI_CODE_HOME or MEMORY_SESSIONS_ROOT to where they are.",
                 )
             return self.inventory.workspaces
-        return (find_workspace(self.inventory, self._workspace or os.getcwd()),)
+        return (find_workspace(self.inventory, self._workspace or str(Path.cwd())),)
 
     def one(self) -> Workspace:
         """The single workspace of commands that work on one only."""
@@ -74,11 +79,15 @@ class Scope:
     def session(self, session_id: str) -> Session:
         """A session by id (or an unambiguous beginning of it), in any workspace."""
         found = [s for s in self.inventory.sessions if s.session_id == session_id] or [
-            s for s in self.inventory.sessions if s.session_id.removeprefix("session_").startswith(session_id)
+            s
+            for s in self.inventory.sessions
+            if s.session_id.removeprefix("session_").startswith(session_id)
             or s.session_id.startswith(session_id)
         ]
         if not found:
-            raise BadInput(f"no session {session_id}", hint="`pipeline sessions --all-workspaces` lists them.")
+            raise BadInput(
+                f"no session {session_id}", hint="`pipeline sessions --all-workspaces` lists them."
+            )
         if len(found) > 1:
             names = ", ".join(s.session_id for s in found[:5])
             raise BadInput(f"{session_id} could be any of {names}", hint="Give more of the id.")
@@ -102,13 +111,17 @@ def echo_lines(lines: Iterable[bytes]) -> None:
 
 
 def day(text: str | None, name: str, *, end: bool = False) -> int | None:
-    """A date or time argument in ms: ``2026-06-20`` is a local day, with ``end`` its last ms; ISO times as given."""
+    """A date or time argument in ms: ``2026-06-20`` is a local day, with ``end`` its last ms; ISO times as
+    given.
+    """
     if text is None:
         return None
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise BadInput(f"{name} {text!r} is no date", hint="Write 2026-06-20, or 2026-06-20T15:00+08:00.") from None
+        raise BadInput(
+            f"{name} {text!r} is no date", hint="Write 2026-06-20, or 2026-06-20T15:00+08:00."
+        ) from None
     if end and len(text) == 10:
         moment += timedelta(days=1) - timedelta(milliseconds=1)
     return int(moment.timestamp() * 1000)

@@ -1,4 +1,6 @@
-"""`pipeline trace`, `themes`, `discover` and what a person does to a theme: tag, untag, pin, exclude, rename …"""
+"""`pipeline trace`, `themes`, `discover` and what a person does to a theme: tag, untag, pin, exclude, rename
+…
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from typing import Any
 
 import click
 
-from pipeline.commands.scope import Scope, echo_json, json_option, run_async, scope_options
+from pipeline.commands.scope import Scope, echo_json, json_option, run_async
 from pipeline.errors import BadInput
 from pipeline.store.database import open_database
 from pipeline.store.files import read_text
@@ -23,7 +25,21 @@ from stages.snippet import clean
 
 def register(group: click.Group) -> None:
     """Add the theme commands to the command line."""
-    for command in (trace, themes, discover, tag, untag, pin, unpin, exclude, include, rename, merge, rm, undo):
+    for command in (
+        trace,
+        themes,
+        discover,
+        tag,
+        untag,
+        pin,
+        unpin,
+        exclude,
+        include,
+        rename,
+        merge,
+        rm,
+        undo,
+    ):
         group.add_command(command)
 
 
@@ -42,7 +58,9 @@ workspace_option = click.option(
 @click.command()
 @click.argument("theme")
 @workspace_option
-@click.option("--format", "form", type=click.Choice(["text", "md", "json"]), default="text", show_default=True)
+@click.option(
+    "--format", "form", type=click.Choice(["text", "md", "json"]), default="text", show_default=True
+)
 def trace(theme: str, workspace: str | None, form: str) -> None:
     """Tell a theme's story: its timeline, decisions and files."""
     _, store = _store(workspace)
@@ -89,7 +107,13 @@ def timeline(record: ThemeRecord) -> list[str]:
 
 def _cluster_lines(cluster: Any) -> list[str]:
     numbers = cluster.get("turnIds", [])
-    turns = f"turn {numbers[0]}" if len(numbers) == 1 else f"turns {numbers[0]} to {numbers[-1]}" if numbers else "no turn"
+    turns = (
+        f"turn {numbers[0]}"
+        if len(numbers) == 1
+        else f"turns {numbers[0]} to {numbers[-1]}"
+        if numbers
+        else "no turn"
+    )
     start = str(cluster.get("start") or "")[:16].replace("T", " ")
     lines = [f"{start}  {cluster.get('sessionId')}  {turns}", f"    {cluster.get('summary', '')}"]
     lines += [f"    decided ({row.get('turnId')}): {row.get('text')}" for row in cluster.get("decisions", [])]
@@ -117,7 +141,11 @@ def themes(workspace: str | None, as_json: bool) -> None:
         )  # fmt: skip
     else:
         for record in good:
-            click.echo(clean(f"{record.display_name}  {len(record.turns)} turns  {_day(record.updated_at)}  {', '.join(record.seeds)}"))
+            click.echo(
+                clean(
+                    f"{record.display_name}  {len(record.turns)} turns  {_day(record.updated_at)}  {', '.join(record.seeds)}"
+                )
+            )
         if not good:
             click.echo("no themes yet: `pipeline run --theme NAME --keywords a,b,c` builds one", err=True)
     for error in bad:
@@ -129,7 +157,9 @@ def themes(workspace: str | None, as_json: bool) -> None:
 @click.option("--limit", type=click.IntRange(1, 100), default=10, show_default=True)
 @json_option
 def discover(workspace: str | None, limit: int, as_json: bool) -> None:
-    """Suggest recurring subjects that nobody has named, from what is refined (`pipeline run --all` refines all)."""
+    """Suggest recurring subjects that nobody has named, from what is refined (`pipeline run --all` refines
+    all).
+    """
     layout, _ = _store(workspace)
 
     async def turns() -> Any:
@@ -150,12 +180,16 @@ def _suggestion(each: Any) -> dict[str, Any]:
         "name": each.name,
         "seeds": list(each.seeds),
         "sessions": each.sessions,
-        "turns": [{"sessionId": k.session_id, "agentId": k.agent_id, "turnId": k.turn_id} for k in each.turns],
+        "turns": [
+            {"sessionId": k.session_id, "agentId": k.agent_id, "turnId": k.turn_id} for k in each.turns
+        ],
     }
 
 
 def _turn_arguments(command: Callable[..., None]) -> Callable[..., None]:
-    command = click.option("--position", type=int, help="The turn's place, where two turns share a number.")(command)
+    command = click.option("--position", type=int, help="The turn's place, where two turns share a number.")(
+        command
+    )
     command = click.option("--agent", "agent_id", metavar="ID", default="main", show_default=True)(command)
     command = workspace_option(command)
     command = click.argument("turn_id", metavar="TURN", type=int)(command)
@@ -163,7 +197,9 @@ def _turn_arguments(command: Callable[..., None]) -> Callable[..., None]:
     return click.argument("theme")(command)
 
 
-def _refs(layout: Layout, session_id: str, turn_id: int, agent_id: str, position: int | None) -> list[tuple[Ref, int | None]]:
+def _refs(
+    layout: Layout, session_id: str, turn_id: int, agent_id: str, position: int | None
+) -> list[tuple[Ref, int | None]]:
     async def lookup() -> list[Occurrence]:
         if not layout.database.exists():
             return []
@@ -172,15 +208,22 @@ def _refs(layout: Layout, session_id: str, turn_id: int, agent_id: str, position
 
     found = run_async(lookup)
     if not found:
-        raise BadInput(f"the store knows no turn {turn_id} of {session_id} ({agent_id})",
-                       hint="`pipeline index` reads new bytes; `pipeline turns --session ID` lists a session's turns.")
+        raise BadInput(
+            f"the store knows no turn {turn_id} of {session_id} ({agent_id})",
+            hint="`pipeline index` reads new bytes; `pipeline turns --session ID` lists a session's turns.",
+        )
     return [
         (Ref(o.session_id, o.turn_id, o.agent_id, o.position, o.opener_digest), o.started_at) for o in found
     ]
 
 
 def _curate(
-    op: str, theme: str, refs: list[tuple[Ref, int | None]], store: ThemeStore, change: Callable[..., ThemeRecord], create: bool
+    op: str,
+    theme: str,
+    refs: list[tuple[Ref, int | None]],
+    store: ThemeStore,
+    change: Callable[..., ThemeRecord],
+    create: bool,
 ) -> None:
     def apply(record: ThemeRecord) -> ThemeRecord:
         for ref, at in refs:
@@ -192,10 +235,14 @@ def _curate(
     click.echo(f"{op} {written.record.display_name}: {state}")
 
 
-def _turn_command(op: str, text: str, change: Callable[[ThemeRecord, Ref, int | None], ThemeRecord], create: bool = False) -> click.Command:
+def _turn_command(
+    op: str, text: str, change: Callable[[ThemeRecord, Ref, int | None], ThemeRecord], create: bool = False
+) -> click.Command:
     @click.command(name=op, help=text)
     @_turn_arguments
-    def command(theme: str, session_id: str, turn_id: int, workspace: str | None, agent_id: str, position: int | None) -> None:
+    def command(
+        theme: str, session_id: str, turn_id: int, workspace: str | None, agent_id: str, position: int | None
+    ) -> None:
         layout, store = _store(workspace)
         refs = _refs(layout, session_id, turn_id, agent_id, position)
         _curate(op, theme, refs, store, change, create)
@@ -203,12 +250,22 @@ def _turn_command(op: str, text: str, change: Callable[[ThemeRecord, Ref, int | 
     return command
 
 
-tag = _turn_command("tag", "Put a turn into a theme; no run takes it out.", lambda r, ref, at: r.tag(ref, at), create=True)
-untag = _turn_command("untag", "Take a turn out of a theme and keep it out.", lambda r, ref, _at: r.untag(ref))
-pin = _turn_command("pin", "Pin a turn: a member for good, marked as important.", lambda r, ref, at: r.pin(ref, at))
+tag = _turn_command(
+    "tag", "Put a turn into a theme; no run takes it out.", lambda r, ref, at: r.tag(ref, at), create=True
+)
+untag = _turn_command(
+    "untag", "Take a turn out of a theme and keep it out.", lambda r, ref, _at: r.untag(ref)
+)
+pin = _turn_command(
+    "pin", "Pin a turn: a member for good, marked as important.", lambda r, ref, at: r.pin(ref, at)
+)
 unpin = _turn_command("unpin", "Take a pin off.", lambda r, ref, _at: r.unpin(ref))
-exclude = _turn_command("exclude", "Keep a turn out of a theme, whatever a run finds.", lambda r, ref, _at: r.exclude(ref))
-include = _turn_command("include", "Lift an exclusion; the next run judges the turn.", lambda r, ref, _at: r.include(ref))
+exclude = _turn_command(
+    "exclude", "Keep a turn out of a theme, whatever a run finds.", lambda r, ref, _at: r.exclude(ref)
+)
+include = _turn_command(
+    "include", "Lift an exclusion; the next run judges the turn.", lambda r, ref, _at: r.include(ref)
+)
 
 
 @click.command()

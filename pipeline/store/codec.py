@@ -24,7 +24,9 @@ LEVEL = 3
 """zstd's default: level 9 is 2 % smaller on real turns and four times slower."""
 DICTIONARY_BYTES = 64 * 1024
 SAMPLES = 300
-"""Bodies a store must have before it learns a dictionary: with fewer the dictionary is larger than what it saves."""
+"""Bodies a store must have before it learns a dictionary: with fewer the dictionary is larger than what it
+saves.
+"""
 SAMPLE_BYTES = 4 * 1024 * 1024
 BODY_LIMIT = 64 * 1024 * 1024
 """No body of ours is larger unpacked: a damaged frame must not allocate without bound."""
@@ -35,7 +37,7 @@ _local = threading.local()
 
 def learn(bodies: Sequence[bytes]) -> bytes:
     """A dictionary for bodies like these (compressed ones, as stored)."""
-    samples: list[bytes] = []
+    samples: list[bytes | bytearray | memoryview] = []
     size = 0
     for body in bodies:
         samples.append(expand(body))

@@ -120,12 +120,10 @@ class Database:
         """
         try:
             if write:
-                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                if not path.exists():
-                    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+                await to_thread.run_sync(_make_private, path)
             mode = "rw" if write else "ro"
             connection = await aiosqlite.connect(
-                f"{path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None, cached_statements=256
+                f"{path_uri(path)}?mode={mode}", uri=True, isolation_level=None, cached_statements=256
             )
         except (OSError, sqlite3.Error) as error:
             raise store_error(path, error) from error
@@ -166,7 +164,9 @@ class Database:
 
     async def _migrate(self) -> None:
         async with self.transaction():
-            version = await self.schema_version()  # again, under the lock: another process may have been first
+            version = (
+                await self.schema_version()
+            )  # again, under the lock: another process may have been first
             for number in range(version, SCHEMA_VERSION):
                 for statement in MIGRATIONS[number]:
                     await self._connection.execute(statement)
@@ -178,12 +178,16 @@ class Database:
             self.dictionary = codec.use(row[0])
 
     async def learn_dictionary(self) -> None:
-        """Learn a dictionary from what is stored, if there is none and enough to learn from. In a transaction."""
+        """Learn a dictionary from what is stored, if there is none and enough to learn from. In a
+        transaction.
+        """
         if self.dictionary is not None:
             return
         await self.load_dictionaries()  # another process may have been first
         if self.dictionary is None and (await self.row("SELECT count(*) FROM content"))[0] >= codec.SAMPLES:
-            bodies = [row[0] for row in await self.rows("SELECT body FROM content ORDER BY id DESC LIMIT 2000")]
+            bodies = [
+                row[0] for row in await self.rows("SELECT body FROM content ORDER BY id DESC LIMIT 2000")
+            ]
             learned = await to_thread.run_sync(codec.learn, bodies)
             await self.execute("INSERT INTO dictionary(data) VALUES(?)", (learned,))
             self.dictionary = codec.use(learned)
@@ -241,6 +245,18 @@ class Database:
     async def close(self) -> None:
         """Close the connection; a writer lets SQLite tidy its statistics first."""
         await self._connection.close()
+
+
+def _make_private(path: Path) -> None:
+    """Create the file, 0600 in a 0700 directory, before SQLite would with the umask's mode."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not path.exists():
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+
+
+def path_uri(path: Path) -> str:
+    """The file: URI that SQLite opens (Chinese and odd characters escaped)."""
+    return path.absolute().as_uri()
 
 
 @asynccontextmanager

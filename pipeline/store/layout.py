@@ -1,8 +1,8 @@
 """Where things lie in a store, and the secret key that makes equal secrets equal placeholders.
 
-One store per workspace: ``<store root>/<workspace id>/`` with ``refined/refined.sqlite``, ``themes/``, ``memory/``
-and the rest of design: Workspaces and stores. The key is one for all stores of a root (``redaction.key``, 0600).
-"""
+One store per workspace: ``<store root>/<workspace id>/`` with ``refined/refined.sqlite``, ``themes/``,
+``memory/`` and the rest of design: Workspaces and stores. The key is one for all stores of a root
+(``redaction.key``, 0600)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ class Layout:
 
 
 def redaction_key(store_root: Path, *, create: bool) -> bytes:
-    """The key of a store root. Without one, ``create`` makes it; else a key for this process alone is returned.
+    """The key of a store root. Without one, ``create`` makes it; else a key for this process alone is
+    returned.
 
     Raises PipelineError if it cannot be read or made.
     """

@@ -1,10 +1,11 @@
-"""Refined records in the store: which turns lack one, writing them with their entities, reading them for themes."""
+"""Refined records in the store: which turns lack one, writing them with their entities, reading them for
+themes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import orjson
 
@@ -57,16 +58,23 @@ async def _fill(database: Database, content_ids: Iterable[int]) -> None:
 
 
 async def store_refined(database: Database, refined: Sequence[tuple[int, Refined]], *, now: int) -> None:
-    """Write refined records and their entities; call inside a transaction. Contents gone meanwhile are skipped."""
+    """Write refined records and their entities; call inside a transaction. Contents gone meanwhile are
+    skipped.
+    """
     alive: set[int] = set()
     for some in batched(content_id for content_id, _ in refined):
         marks = ",".join("?" * len(some))
-        alive.update(row[0] for row in await database.rows(f"SELECT id FROM content WHERE id IN ({marks})", some))
+        alive.update(
+            row[0] for row in await database.rows(f"SELECT id FROM content WHERE id IN ({marks})", some)
+        )
     rows = [(content_id, record) for content_id, record in refined if content_id in alive]
     await drop_refined(database, [content_id for content_id, _ in rows])  # of an older refiner
     await database.executemany(
         "INSERT OR REPLACE INTO refined(content_id, version, decision, refined_at, body) VALUES(?,?,?,?,?)",
-        [(i, REFINER_VERSION, int(record.decision), now, pack_refined(record, database.dictionary)) for i, record in rows],
+        [
+            (i, REFINER_VERSION, int(record.decision), now, pack_refined(record, database.dictionary))
+            for i, record in rows
+        ],
     )
     await _store_mentions(database, rows)
 
@@ -86,7 +94,9 @@ async def drop_refined(database: Database, content_ids: Iterable[int]) -> None:
     """Drop the refined records of these contents with their mentions; call inside a transaction."""
     for some in batched(content_ids):
         marks = ",".join("?" * len(some))
-        found = await database.rows(f"SELECT content_id, body FROM refined WHERE content_id IN ({marks})", some)
+        found = await database.rows(
+            f"SELECT content_id, body FROM refined WHERE content_id IN ({marks})", some
+        )
         await database.executemany(
             "DELETE FROM mention WHERE kind=? AND value=? AND content_id=?",
             [
@@ -98,7 +108,17 @@ async def drop_refined(database: Database, content_ids: Iterable[int]) -> None:
         await database.execute(f"DELETE FROM refined WHERE content_id IN ({marks})", some)
 
 
-_FIELDS = ("files_read", "files_written", "symbols", "commands", "errors", "tools", "urls", "packages", "issues")
+_FIELDS = (
+    "files_read",
+    "files_written",
+    "symbols",
+    "commands",
+    "errors",
+    "tools",
+    "urls",
+    "packages",
+    "issues",
+)
 
 
 def pack_refined(record: Refined, dictionary: int | None = None) -> bytes:
@@ -113,7 +133,9 @@ def unpack_refined(body: bytes, decision: bool) -> Refined:
     summary, facts, entities, categories = orjson.loads(codec.expand(body))
     return Refined(
         summary=summary,
-        facts=tuple(Fact(kind, text, source, tuple(span) if span else None) for kind, text, source, span in facts),
+        facts=tuple(
+            Fact(kind, text, source, tuple(span) if span else None) for kind, text, source, span in facts
+        ),
         entities=Entities(**{name: tuple(values) for name, values in entities.items()}),
         decision=decision,
         categories=tuple(categories),
@@ -139,7 +161,9 @@ async def refined_turns(database: Database, content_ids: Iterable[int] | None = 
     turns = []
     for row in found:
         place = occurrence(row)
-        turn = _refined_turn(place, unpack_refined(row[21], bool(row[22])), unpack(row[23], place), row[24] or "")
+        turn = _refined_turn(
+            place, unpack_refined(row[21], bool(row[22])), unpack(row[23], place), row[24] or ""
+        )
         for child in lent.get((place.session_id, place.agent_id, place.position), ()):
             turn = _lend(turn, child)
         turns.append(turn)
@@ -192,7 +216,10 @@ def _lend(turn: RefinedTurn, loan: _Loan) -> RefinedTurn:
     entities = turn.refined.entities
     if loan.entities is not None:
         entities = Entities(
-            **{name: tuple(dict.fromkeys((*getattr(entities, name), *getattr(loan.entities, name)))) for name in _FIELDS}
+            **{
+                name: tuple(dict.fromkeys((*getattr(entities, name), *getattr(loan.entities, name))))
+                for name in _FIELDS
+            }
         )
     return replace(
         turn, answer=f"{turn.answer}\n{loan.answer}".strip(), refined=replace(turn.refined, entities=entities)

@@ -1,4 +1,6 @@
-"""Sessions and wires as the store knows them: checkpoints, saved fold states, and the optimistic lock on them."""
+"""Sessions and wires as the store knows them: checkpoints, saved fold states, and the optimistic lock on
+them.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,13 @@ def _source(row: Any) -> Source:
     checkpoint = None
     if row[9] is not None:
         checkpoint = Checkpoint(
-            dev=row[6], ino=row[7], offset=row[8], head_hash=row[9], tail_hash=row[10], size=row[11], mtime_ns=row[12]
+            dev=row[6],
+            ino=row[7],
+            offset=row[8],
+            head_hash=row[9],
+            tail_hash=row[10],
+            size=row[11],
+            mtime_ns=row[12],
         )
     return Source(
         id=row[0],
@@ -71,7 +79,9 @@ async def saved_state(database: Database, source_id: int) -> bytes | None:
 
 
 async def register(database: Database, sessions: Iterable[Session], *, now: int) -> None:
-    """Note the sessions and wires that discovery found; call inside a transaction. Unchanged rows are not written."""
+    """Note the sessions and wires that discovery found; call inside a transaction. Unchanged rows are not
+    written.
+    """
     found = list(sessions)
     await database.executemany(
         """INSERT INTO session(session_id, kind, dir, cwd, title, created_at, updated_at, archived, forked_from,
@@ -141,11 +151,17 @@ def _wire_row(agent: Agent) -> tuple[Any, ...]:
 
 
 async def mark_gone(database: Database, sessions: Iterable[Session]) -> None:
-    """Mark sessions and wires that discovery no longer finds; their turns stay (the store may be the last copy)."""
+    """Mark sessions and wires that discovery no longer finds; their turns stay (the store may be the last
+    copy).
+    """
     found = list(sessions)
     here = {session.session_id for session in found}
     wires = {(session.session_id, agent.agent_id) for session in found for agent in session.agents}
-    gone = [row[0] for row in await database.rows("SELECT session_id FROM session WHERE present=1") if row[0] not in here]
+    gone = [
+        row[0]
+        for row in await database.rows("SELECT session_id FROM session WHERE present=1")
+        if row[0] not in here
+    ]
     lost = [
         (row[0], row[1])
         for row in await database.rows("SELECT session_id, agent_id FROM source WHERE present=1")

@@ -15,7 +15,8 @@ from pipeline.store.sources import Source
 from stages.model import Copied, Spawned, Truncate, Turn, Undo
 from stages.split import apply_truncate
 
-# Live: not undone, not refused by a hook, and not a copied prefix whose original is live here. A fork made before
+# Live: not undone, not refused by a hook, and not a copied prefix whose original is live here. A fork made
+# before
 # an undo keeps its turns alive; a fork or import whose source is gone stands for it (design: Identity).
 _LIVE = """o.undone=0 AND o.status<>'blocked' AND (o.copied=0 OR NOT EXISTS(
     SELECT 1 FROM occurrence p WHERE p.opener_digest=o.opener_digest AND p.copied=0 AND p.undone=0
@@ -59,7 +60,9 @@ OCCURRENCE = (
 
 def occurrence(row: Sequence[Any]) -> Occurrence:
     """The record of a row selected with ``OCCURRENCE``."""
-    return Occurrence(*row[:10], bool(row[10]), bool(row[11]), bool(row[12]), *row[13:21])
+    values = list(row[:21])
+    values[10:13] = map(bool, row[10:13])
+    return Occurrence(*values)
 
 
 class StaleFold(Exception):
@@ -81,7 +84,15 @@ async def apply_batch(database: Database, source: Source, batch: FoldBatch, *, n
                start=excluded.start, end=excluded.end, line_first=excluded.line_first, line_last=excluded.line_last,
                generation=excluded.generation""",
         [
-            (source.id, source.session_id, source.agent_id, ids[packed.digest], source.generation, now, *packed.fields)
+            (
+                source.id,
+                source.session_id,
+                source.agent_id,
+                ids[packed.digest],
+                source.generation,
+                now,
+                *packed.fields,
+            )
             for packed in batch.turns
         ],
     )
@@ -159,7 +170,8 @@ async def _contents(database: Database, turns: Sequence[PackedTurn]) -> dict[byt
         numbered = list(enumerate(fresh.values(), first))
         ids.update((packed.digest, number) for number, packed in numbered)
         await database.executemany(
-            "INSERT INTO content(id, digest, body) VALUES(?,?,?)", [(n, p.digest, p.body) for n, p in numbered]
+            "INSERT INTO content(id, digest, body) VALUES(?,?,?)",
+            [(n, p.digest, p.body) for n, p in numbered],
         )
         await database.executemany(
             "INSERT INTO turn_fts(rowid, user, agent, actions, errors) VALUES(?,?,?,?,?)",
@@ -246,9 +258,16 @@ def unpack(body: bytes, place: Occurrence) -> Turn:
 
 
 async def find(
-    database: Database, session_id: str, *, agent_id: str = "main", turn_id: int | None = None, position: int | None = None
+    database: Database,
+    session_id: str,
+    *,
+    agent_id: str = "main",
+    turn_id: int | None = None,
+    position: int | None = None,
 ) -> list[Occurrence]:
-    """All turns that a reference names: by engine number (twins share it) or by position; all of the agent without."""
+    """All turns that a reference names: by engine number (twins share it) or by position; all of the agent
+    without.
+    """
     sql = f"SELECT {OCCURRENCE} FROM occurrence WHERE session_id=? AND agent_id=?"
     parameters: list[Any] = [session_id, agent_id]
     for column, value in (("turn_id", turn_id), ("position", position)):
@@ -271,9 +290,7 @@ async def bodies(database: Database, content_ids: Sequence[int]) -> dict[int, by
     return found
 
 
-_REFINED = (
-    "SELECT c.digest, r.version, r.decision, r.body FROM refined r JOIN content c ON c.id=r.content_id ORDER BY 1"
-)
+_REFINED = "SELECT c.digest, r.version, r.decision, r.body FROM refined r JOIN content c ON c.id=r.content_id ORDER BY 1"
 
 
 async def fingerprint(database: Database) -> str:
@@ -292,6 +309,8 @@ async def fingerprint(database: Database) -> str:
     ):
         for row in await database.rows(sql):
             # Bodies count by what is in them, not by how they are compressed.
-            values = [codec.expand(value) if sql is _REFINED and i == 3 else value for i, value in enumerate(row)]
+            values = [
+                codec.expand(value) if sql is _REFINED and i == 3 else value for i, value in enumerate(row)
+            ]
             digest.update(repr(values).encode())
     return digest.hexdigest()

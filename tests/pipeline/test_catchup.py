@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -163,7 +162,13 @@ def test_a_fork_made_before_an_undo_keeps_its_turns_alive_and_copies_show_once(t
             )
             return [(row[0][-6:], row[1]) for row in rows]
 
-    assert sorted(anyio.run(shown)) == [("469ace", 2), ("81af58", 0), ("81af58", 1), ("81af58", 2), ("e729ed", 3)]
+    assert sorted(anyio.run(shown)) == [
+        ("469ace", 2),
+        ("81af58", 0),
+        ("81af58", 1),
+        ("81af58", 2),
+        ("e729ed", 3),
+    ]
 
     async def undo_in_source() -> None:
         async with open_database(store) as database, database.transaction():
@@ -182,5 +187,5 @@ def test_a_fork_made_before_an_undo_keeps_its_turns_alive_and_copies_show_once(t
 def test_store_files_are_private(tmp_path: Path) -> None:
     store = tmp_path / "refined" / "refined.sqlite"
     fill(store, inventory(SAMPLES / "a_plain" / "home"))
-    assert os.stat(store).st_mode & 0o777 == 0o600
-    assert os.stat(store.parent).st_mode & 0o777 == 0o700
+    assert store.stat().st_mode & 0o777 == 0o600
+    assert store.parent.stat().st_mode & 0o777 == 0o700

@@ -27,7 +27,10 @@ def sample(name: str, tmp_path: Path) -> dict[str, str]:
 def expected(name: str) -> list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]]:
     value = orjson.loads((SAMPLES / name / "EXPECTED.json").read_bytes())
     return [
-        (session, agent, turn) for session in value["sessions"] for agent in session["agents"] for turn in agent["turns"]
+        (session, agent, turn)
+        for session in value["sessions"]
+        for agent in session["agents"]
+        for turn in agent["turns"]
     ]
 
 
@@ -51,7 +54,9 @@ def test_turns_agree_with_what_was_read_by_hand(name: str, tmp_path: Path) -> No
             for t in turn["tools"]
         ]
         assert row["files"] == [{"path": f["path"], "op": f["op"]} for f in turn["files"]]
-        assert [(e["tool"], e["id"]) for e in row["errors"]] == [(e.get("tool"), e.get("id")) for e in turn["errors"]]
+        assert [(e["tool"], e["id"]) for e in row["errors"]] == [
+            (e.get("tool"), e.get("id")) for e in turn["errors"]
+        ]
         assert all(e["text"] for e in row["errors"])
         assert row["steers"] == [s["text"] for s in turn["steers"] if s.get("human", True)]
         assert (row["status"], row["undone"]) == (turn["status"], turn["undone"])
@@ -114,7 +119,9 @@ def test_run_then_run_again_reuses_and_writes_nothing(shop: dict[str, str]) -> N
     before = {p: (p.read_bytes(), p.stat().st_mtime_ns) for p in path.parent.rglob("*") if p.is_file()}
     second = run_demo(shop, "--json").json
     assert (second["files"], second["refined"]) == (0, 0) and second["reused"] >= first["refined"]
-    assert {p: (p.read_bytes(), p.stat().st_mtime_ns) for p in path.parent.rglob("*") if p.is_file()} == before
+    assert {
+        p: (p.read_bytes(), p.stat().st_mtime_ns) for p in path.parent.rglob("*") if p.is_file()
+    } == before
 
 
 def test_trace_in_three_formats(shop: dict[str, str]) -> None:
@@ -124,7 +131,9 @@ def test_trace_in_three_formats(shop: dict[str, str]) -> None:
     assert times == sorted(times) and re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", times[0])
     assert set(value["turns"][0]) >= {"sessionId", "agentId", "turnId", "timestamp", "score", "via"}
     assert value["clusters"] and "memories" in value
-    assert pipeline(shop, "trace", demo.THEME, "--workspace", demo.WORKSPACE, "--format", "md").out.startswith("# ")
+    assert pipeline(
+        shop, "trace", demo.THEME, "--workspace", demo.WORKSPACE, "--format", "md"
+    ).out.startswith("# ")
     text = pipeline(shop, "trace", demo.THEME, "--workspace", demo.WORKSPACE)
     assert text.code == 0 and demo.THEME in text.out
 
@@ -163,7 +172,10 @@ def test_curation_survives_runs(shop: dict[str, str]) -> None:
         (("run", "--theme", "new", "--workspace", demo.WORKSPACE), "no seed keywords"),
         (("run", "--workspace", demo.WORKSPACE), "--theme"),
         (("run", "--theme", "x", "--keywords", "y", "--workspace", "/home/dev/shopp"), "/home/dev/shop"),
-        (("run", "--theme", "x", "--keywords", "y", "--since", "yesterday", "--workspace", demo.WORKSPACE), "--since"),
+        (
+            ("run", "--theme", "x", "--keywords", "y", "--since", "yesterday", "--workspace", demo.WORKSPACE),
+            "--since",
+        ),
         (("trace", "nothing", "--workspace", demo.WORKSPACE), "no theme"),
         (("show", "session_nope", "1"), "no session"),
         (("show", "session_4a4724bf", "99"), "no turn 99"),

@@ -1,4 +1,6 @@
-"""kill -9 at any instant of a backfill, then finishing: the store's logical content is an uninterrupted run's."""
+"""kill -9 at any instant of a backfill, then finishing: the store's logical content is an uninterrupted
+run's.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,18 @@ def command(home: Path, store: Path) -> subprocess.Popen[bytes]:
         "KIMI_SHARE_DIR": str(home / "none"),
         "MEMORY_STORE_ROOT": str(store),
     }
-    arguments = ["run", "--all", "--theme", "values", "--keywords", "module_7,value", "--workspace", CWD, "--jobs", "1"]
+    arguments = [
+        "run",
+        "--all",
+        "--theme",
+        "values",
+        "--keywords",
+        "module_7,value",
+        "--workspace",
+        CWD,
+        "--jobs",
+        "1",
+    ]
     return subprocess.Popen(
         [sys.executable, "-m", "pipeline.cli", *arguments],
         env=env,

@@ -27,10 +27,20 @@ def everything_in(path: Path) -> bytes:
     parts = []
     connection = sqlite3.connect(path)
     try:
-        for (body,) in connection.execute("SELECT body FROM content UNION ALL SELECT body FROM refined"
-            " UNION ALL SELECT state FROM source WHERE state IS NOT NULL"):
+        for (body,) in connection.execute(
+            "SELECT body FROM content UNION ALL SELECT body FROM refined"
+            " UNION ALL SELECT state FROM source WHERE state IS NOT NULL"
+        ):
             parts.append(codec.expand(body))
-        for table in ("session", "source", "occurrence", "mention", "dictionary", "kmp_meta", "turn_fts_data"):
+        for table in (
+            "session",
+            "source",
+            "occurrence",
+            "mention",
+            "dictionary",
+            "kmp_meta",
+            "turn_fts_data",
+        ):
             for row in connection.execute(f"SELECT * FROM {table}"):
                 parts += [value if isinstance(value, bytes) else str(value).encode() for value in row]
         connection.execute("CREATE VIRTUAL TABLE temp.terms USING fts5vocab('main', 'turn_fts', 'row')")
