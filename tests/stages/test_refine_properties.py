@@ -112,7 +112,7 @@ def test_any_turn_is_refined_within_its_caps(this: Turn, before: Turn | None) ->
 
 
 REPEATED = (
-    (
+    *(
         "a",
         "(",
         "*",
@@ -130,8 +130,8 @@ REPEATED = (
         "，",
         "let me ",
         "use ",
-    )
-    + (
+    ),
+    *(
         "instead of use ",
         "a-",
         "#1",
@@ -141,8 +141,8 @@ REPEATED = (
         "not only just ",
         "Tool use: **Edit**\n",
         "if ",
-    )
-    + (
+    ),
+    *(
         "\nResult:\n",
         "'",
         '"\\',
@@ -152,8 +152,8 @@ REPEATED = (
         'File "a", line 1\n',
         "the approach ",
         "1:1 error ",
-    )
-    + ("has been has been ", "\x1b[3", "\t1:1 error  a  ", "{", "@a/", "| ", "> ", "\n> a")
+    ),
+    *("has been has been ", "\x1b[3", "\t1:1 error  a  ", "{", "@a/", "| ", "> ", "\n> a"),
 )
 
 
