@@ -12,8 +12,9 @@ from re import compile as compile_pattern
 def excluded(rules: Iterable[str], *, workspace: str | None, session_id: str, path: str | None) -> bool:
     """Whether any rule shuts out this wire.
 
-    ``workspace`` is the session's cwd, ``path`` the wire file's path; both may be ``None`` (unknown). A rule is a glob
-    (``*`` and ``?`` also match separators, ``[…]`` a set) that is compared with all three, case-sensitively and whole:
+    ``workspace`` is the session's cwd, ``path`` the wire file's path; both may be ``None`` (unknown). A rule
+    is a glob (``*`` and ``?`` also match separators, ``[…]`` a set) that is compared with all three,
+    case-sensitively and whole:
 
     - ``workspace:GLOB``, ``session:GLOB``, ``path:GLOB`` are compared with that one only;
     - a workspace or path rule without a wildcard also shuts out everything below it;

@@ -1,18 +1,21 @@
 """Takes secrets out of text, before anything is stored, indexed, shown or sent.
 
-``Redactor(key)`` is called with a text and gives the text with placeholders such as ``[secret:github-token:3f9a1c22]``:
-the kind, and a keyed digest that is equal for equal secrets under one key and says nothing about them. A
-``<private>…</private>`` span becomes ``[private]``. What is recognised and what is kept: docs/secrets.md.
+``Redactor(key)`` is called with a text and gives the text with placeholders such as
+``[secret:github-token:3f9a1c22]``: the kind, and a keyed digest that is equal for equal secrets under one key
+and says nothing about them. A ``<private>…</private>`` span becomes ``[private]``. What is recognised and
+what is kept: docs/secrets.md.
 
-Give a text whole: a rule cannot see over the border of two calls. What spans lines (key blocks, ``<private>``,
-continued and concatenated strings, YAML blocks, Kubernetes manifests) needs all its lines in one call.
+Give a text whole: a rule cannot see over the border of two calls. What spans lines (key blocks,
+``<private>``, continued and concatenated strings, YAML blocks, Kubernetes manifests) needs all its lines in
+one call.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from hashlib import blake2b
 
 from stages.secret_names import NEEDLES_CJK, scan_names
@@ -26,8 +29,13 @@ RULES_VERSION = 1
 DIGEST_CHARS = 8
 PASSES = 4
 """A replaced text is scanned again until nothing changes, so that redacting twice is redacting once."""
+NEARBY = 9 * 1024
+"""Bytes: no rule looks further from a value than this (a manifest of Kubernetes: 8000)."""
 ECHOES = 64
-"""So many of a text's secrets are looked for in the rest of the text, where no name tells them."""
+"""At most so many of a text's secrets are looked for in the rest of the text, where no name tells them."""
+
+ECHO_BYTES = 16 * 1024 * 1024
+"""… and only as many as make this many bytes of searching (but at least 4)."""
 
 _OURS = re.compile(rb"\[secret:[a-z0-9-]{1,40}:[0-9a-f]{8}\]|\[private\]")
 _OPEN = re.compile(rb"<private(?:\s[^<>]{0,200})?>")
@@ -36,9 +44,11 @@ _BLOCK_KINDS = frozenset(("private", "private-key"))
 
 
 class Redactor:
-    """``redactor(text)`` gives the text without secrets. Pure but for ``counts``; same key, same text, same result.
+    """``redactor(text)`` gives the text without secrets. Pure but for ``counts``; same key, same text, same
+    result.
 
-    ``counts`` adds up replacements by kind; no value is kept. Takes about 20 ms/MB. Raises nothing, whatever the text.
+    ``counts`` adds up replacements by kind; no value is kept. Takes about 20 ms/MB. Raises nothing, whatever
+    the text.
     """
 
     def __init__(self, key: bytes) -> None:
@@ -48,22 +58,29 @@ class Redactor:
     def __call__(self, text: str) -> str:
         data = text.encode("utf-8", "surrogatepass")
         cjk = () if text.isascii() else tuple(word for word in NEEDLES_CJK if word in text)
-        for turn in range(PASSES):
-            spans = _find(data, cjk)
+        spans = _find(data, cjk)
+        if not spans:
+            return text
+        for _ in range(PASSES):
+            data, changed = self._replace(data, spans)
+            spans = _again(data, changed, cjk)
             if not spans:
-                return text if turn == 0 else data.decode("utf-8", "surrogatepass")
-            data = self._replace(data, spans)
+                break
         return data.decode("utf-8", "surrogatepass")
 
-    def _replace(self, data: bytes, spans: list[Span]) -> bytes:
+    def _replace(self, data: bytes, spans: list[Span]) -> tuple[bytes, list[int]]:
+        """The text with placeholders, and where in it they end."""
         pieces: list[bytes] = []
-        at = 0
+        ends: list[int] = []
+        at = length = 0
         for span in spans:
             self.counts[span.kind] += 1
             pieces += (data[at : span.start], self._placeholder(span))
+            length += span.start - at + len(pieces[-1])
+            ends.append(length)
             at = span.end
         pieces.append(data[at:])
-        return b"".join(pieces)
+        return b"".join(pieces), ends
 
     def _placeholder(self, span: Span) -> bytes:
         if span.kind == "private":
@@ -80,6 +97,29 @@ def _find(data: bytes, cjk: Sequence[str]) -> list[Span]:
     merged = _merge(data, spans)
     echoes = _echoes(data, merged)
     return _merge(data, merged + echoes) if echoes else merged
+
+
+def _again(data: bytes, changed: list[int], cjk: Sequence[str]) -> list[Span]:
+    """What a replaced text still holds: only the NEARBY of a placeholder can read differently than before."""
+    if len(data) <= 4 * NEARBY:
+        return _find(data, cjk)
+    spans: list[Span] = []
+    start = end = 0
+    for place in [*changed, len(data) + 4 * NEARBY]:
+        if place - NEARBY > end:
+            window = data[start:end]
+            spans += [Span(s.start + start, s.end + start, s.kind, s.value) for s in _find(window, cjk)]
+            start = _line_start(data, max(end, place - NEARBY))
+        end = max(end, _line_start(data, min(len(data), place + NEARBY)))
+    return spans
+
+
+def _line_start(data: bytes, at: int) -> int:
+    """The start of the line at ``at``, or of a character, if that line is very long."""
+    line = data.find(b"\n", at, at + NEARBY) + 1 if at < len(data) else at
+    while not line and at < len(data) and data[at] & 0xC0 == 0x80:
+        at += 1
+    return line or at
 
 
 def _scan(data: bytes, cjk: Sequence[str], *, deep: bool) -> list[Span]:
@@ -105,8 +145,10 @@ def _holds_secret(plain: bytes) -> bool:
     return bool(_scan(plain, NEEDLES_CJK, deep=False))
 
 
-def _touches(span: Span, ours: Iterable[tuple[int, int]]) -> bool:
-    return any(start < span.end and span.start < end for start, end in ours)
+def _touches(span: Span, ours: list[tuple[int, int]]) -> bool:
+    """Whether the span meets one of ``ours``, which are in order and apart."""
+    index = bisect_left(ours, (span.end, 0)) - 1
+    return index >= 0 and ours[index][1] > span.start
 
 
 def _private(low: bytes) -> list[Span]:
@@ -128,7 +170,9 @@ def _private(low: bytes) -> list[Span]:
 
 
 def _merge(data: bytes, spans: list[Span]) -> list[Span]:
-    """In order; overlapping ones become one of the widest's kind. At equal width the first found (the provider) wins."""
+    """In order; overlapping ones become one of the widest's kind. At equal width the first found (the
+    provider) wins.
+    """
     merged: list[Span] = []
     for span in sorted(spans, key=lambda s: (s.start, -s.end)):
         if not merged or span.start >= merged[-1].end:
@@ -148,7 +192,7 @@ def _echoes(data: bytes, spans: list[Span]) -> list[Span]:
         if span.kind not in _BLOCK_KINDS and len(span.value) >= 8 and random_looking(span.value):
             values.setdefault(span.value, span.kind)
     echoes: list[Span] = []
-    for value in list(values)[:ECHOES]:
+    for value in list(values)[: max(4, min(ECHOES, ECHO_BYTES // len(data)))]:
         at = data.find(value)
         while at >= 0:
             echoes.append(Span(at, at + len(value), values[value], value))

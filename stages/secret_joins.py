@@ -1,6 +1,7 @@
 """Values written in pieces: string concatenation, adjacent strings, a backslash at the line's end.
 
-A text may itself be an escaped string, so a line end is also ``\\n`` spelled out, and quotes may carry backslashes.
+A text may itself be an escaped string, so a line end is also ``\\n`` spelled out, and quotes may carry
+backslashes.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ _FILLER = b" \t\r\n+.&\\n"
 
 
 def next_piece(data: bytes, at: int) -> int:
-    """Where the text goes on that stops at ``at`` (before a closing quote or a backslash); -1 if it ends there.
+    """Where the text goes on that stops at ``at`` (before a closing quote or a backslash); -1 if it ends
+    there.
 
     Two strings side by side without an operator are one only if the second looks random.
     """
@@ -47,7 +49,9 @@ def next_piece(data: bytes, at: int) -> int:
 
 
 def joined(data: bytes, start: int, end: int) -> tuple[bytes, int]:
-    """The value that starts as ``data[start:end]``, with all its pieces, and the offset where it really ends."""
+    """The value that starts as ``data[start:end]``, with all its pieces, and the offset where it really
+    ends.
+    """
     value = data[start:end]
     for _ in range(JOINS):
         at = next_piece(data, end)

@@ -1,7 +1,8 @@
 """Secrets that their name tells: ``DB_PASSWORD=…``, ``"apiKey": "…"``, ``--token …``, ``密码是 …``.
 
-The text is searched for a few short needles (NEEDLES, in the lower-cased bytes); a bounded pattern then decides at
-each hit whether a name ends there, what separates it from a value, and where the value ends. Spans are byte offsets.
+The text is searched for a few short needles (NEEDLES, in the lower-cased bytes); a bounded pattern then
+decides at each hit whether a name ends there, what separates it from a value, and where the value ends. Spans
+are byte offsets.
 """
 
 from __future__ import annotations
@@ -26,8 +27,10 @@ NEEDLES = (b"pass", b"pwd", b"secret", b"token", b"key", b"auth", b"cred")
 NEEDLES_CJK = ("密", "令")
 _AFTER = re.compile(
     rb"[a-z0-9_-]{0,40}+(?P<close>\\{0,3}[\"'`]?\]?(?:\[\d{0,4}\])?\*{0,2}+>?+)"
-    rb"(?P<sep>[ \t]*(?:=>|:=|={1,3}|!==?|\xef\xbc\x9a|:|\xef\xbc\x9d)[ \t]*(?:\(\s{0,40}(?=[\"']))?|[ \t]{1,8}(?:is|was)[ \t:]{1,8}|"
-    rb"[ \t]*(?:\xe6\x98\xaf|\xe4\xb8\xba)[\xef\xbc\x9a: \t]{0,8}|[ \t]{1,8}|\([ \t]*(?=\\{0,3}[\"'`])|,[ \t]*(?=\\{0,3}[\"'`])|(?<=>))"
+    rb"(?P<sep>[ \t]*(?:=>|:=|={1,3}|!==?|\xef\xbc\x9a|:|\xef\xbc\x9d)[ \t]*(?:\(\s{0,40}(?=[\"']))?|"
+    rb"[ \t]{1,8}(?:is|was)[ \t:]{1,8}|"
+    rb"[ \t]*(?:\xe6\x98\xaf|\xe4\xb8\xba)[\xef\xbc\x9a: \t]{0,8}|[ \t]{1,8}|\([ \t]*(?=\\{0,3}[\"'`])|"
+    rb",[ \t]*(?=\\{0,3}[\"'`])|(?<=>))"
 )
 _MOUTH = "口".encode()  # of 口令
 _CJK_NAME = re.compile(
@@ -36,7 +39,7 @@ _CJK_NAME = re.compile(
     + b"(?P<sep>[ \t]*(?:"
     + "(?:就|应该|现在)?(?:是|为|设为|设置为|设成|改成|改为|用的是|用)".encode()
     + rb"[ \t]*(?:\xef\xbc\x9a|:)?|\xef\xbc\x9a|\xef\xbc\x9d|:|={1,3}|=>)[ \t]*|[ \t]{1,8})"
-    + "(?:[“‘「『【《]{0,1})".encode().replace("[“‘「『【《]".encode(), "(?:“|‘|「|『|【|《)".encode())
+    + "(?:“|‘|「|『|【|《)?".encode()
 )
 _IDENTIFIER = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 _BARE = re.compile(
@@ -53,20 +56,23 @@ _LINE_JOIN = re.compile(rb"\\{1,2}(?:\r?\n|\\?n)[ \t]*")
 _OPENING = re.compile(rb"\\{0,7}[\"'`]$")
 _SCHEME = re.compile(rb"(?:bearer|basic|token|apikey|digest|negotiate|aws4-hmac-sha256)[ \t]+", re.IGNORECASE)
 _ANNOTATED = re.compile(
-    rb"[ \t]*&?(?:'static )?[A-Za-z_][A-Za-z_0-9.]{0,40}(?:\[[^\[\]\n]{0,40}\])?(?:[ \t]*\|[ \t]*[A-Za-z]{1,16})?\??[ \t]*=[ \t]*"
+    rb"[ \t]*&?(?:'static )?[A-Za-z_][A-Za-z_0-9.]{0,40}(?:\[[^\[\]\n]{0,40}"
+    rb"\])?(?:[ \t]*\|[ \t]*[A-Za-z]{1,16})?\??[ \t]*=[ \t]*"
 )
 _BLOCK = re.compile(
-    rb"[|>][+-]?[1-9]?[ \t]*\r?\n(?P<indent>[ \t]+)(?P<text>\S[^\n]{0,4000}(?:\n(?P=indent)\S[^\n]{0,4000}){0,200})"
+    rb"[|>][+-]?[1-9]?[ \t]*\r?\n(?P<indent>[ \t]+)(?P<text>\S[^\n]{0,4000}(?:\n(?P=indent)\S[^\n]{0,4000}"
+    rb"){0,200})"
 )
 _LOGIN = re.compile(rb"(?:^|\s)(?:login|machine|default)\s+\S+[\s\S]{0,120}$")
-_ENV_NAME = re.compile(rb"[A-Z][A-Z0-9_]*$")
+_SHELL_NAME = re.compile(rb"[A-Z][A-Z0-9_]*$")
 
 _MARKS = {b"ivate ": "key-block", b"-user-": "putty", b"kind: ": "kubernetes"}
 _MARK_ENDS = b" -"
 
 
 def scan_names(data: bytes, low: bytes, cjk: Sequence[str], marks: set[str]) -> Iterator[Span]:
-    """Values behind telling names. ``low`` is ``data`` in lower case, same length; ``cjk`` says which of NEEDLES_CJK are in it.
+    """Values behind telling names. ``low`` is ``data`` in lower case, same length; ``cjk`` says which of
+    NEEDLES_CJK are in it.
 
     Adds to ``marks`` what ``scan_shapes`` should look for, since the needles were searched anyway.
     """
@@ -107,7 +113,9 @@ def _chinese(data: bytes, start: int, named: re.Match[bytes]) -> Span | None:
 
 
 def _behind(data: bytes, low: bytes, at: int, after: re.Match[bytes]) -> Span | None:
-    """The secret behind the name around the needle at ``at``; ``after`` matched the rest of the name and a separator."""
+    """The secret behind the name around the needle at ``at``; ``after`` matched the rest of the name and a
+    separator.
+    """
     sep = after["sep"].strip()
     if not sep and not _may_be_argument(low, at) and after["close"][-1:] != b">":
         return None
@@ -119,31 +127,48 @@ def _behind(data: bytes, low: bytes, at: int, after: re.Match[bytes]) -> Span | 
     value_at = after.end()
     flag = data[start : start + 1] == b"-"
     if after["close"].endswith(b">"):
-        if sep or data[start - 1 : start] != b"<":
-            return None
-        form = Form.QUOTED
-    elif not sep:
+        return (
+            None if sep else _element(data, start, value_at, strength, _kind(strength, low[start:name_end]))
+        )
+    if not sep:
         if not flag and not (strength >= Name.PASSWORD and _LOGIN.search(low, max(0, start - 160), start)):
             return None
-        form = Form.TIGHT
+        form = Form.TIGHT if _ends_argument(data, value_at) else Form.LOOSE
     elif sep in (b"(", b","):
-        form = Form.LOOSE
+        form = Form.CALLED
     else:
         tight = after["sep"] == b"=" and not data[value_at - 2 : value_at - 1].isspace()
         form = Form.TIGHT if tight else Form.LOOSE
-    wide = form == Form.TIGHT and bool(_ENV_NAME.match(data[start:name_end]))
+    if form == Form.TIGHT and sep and _SHELL_NAME.match(data, start, name_end):
+        form = Form.SHELL
     if (
         sep == b":"
         and (annotated := _ANNOTATED.match(data, value_at))
         and data[annotated.end() - 1 : annotated.end() + 1] != b"=="
     ):
         value_at = annotated.end()
-    return _value(data, value_at, strength, form, _kind(strength, low[start:name_end]), wide=wide)
+    return _value(data, value_at, strength, form, _kind(strength, low[start:name_end]))
 
 
 def _may_be_argument(low: bytes, at: int) -> bool:
     """Whether a value may follow after a space alone: behind ``--name`` or in a line of .netrc."""
     return low.rfind(b"-", max(0, at - 24), at) >= 0 or low.rfind(b"login", max(0, at - 160), at) >= 0
+
+
+_ARGUMENT = re.compile(rb"[\"'`]|[^\s\"'`]{1,512}(?=[ \t]*(?:$|[\r\n\"'`|;&)>\\-]|2>))")
+
+
+def _ends_argument(data: bytes, at: int) -> bool:
+    """Whether the word at ``at`` ends a command or has an option behind it; else it may be prose."""
+    return bool(_ARGUMENT.match(data, at))
+
+
+def _element(data: bytes, start: int, at: int, name: Name, kind: str) -> Span | None:
+    """The text of the XML element whose name starts at ``start``."""
+    text = _BARE.match(data, at) if data[start - 1 : start] == b"<" else None
+    if text is None or data[text.end() : text.end() + 1] != b"<" or not is_secret(text[0], name, Form.QUOTED):
+        return None
+    return Span(at, text.end(), kind, text[0])
 
 
 def _kind(strength: Name, name: bytes) -> str:
@@ -152,7 +177,7 @@ def _kind(strength: Name, name: bytes) -> str:
     return "key" if b"key" in name else "token"
 
 
-def _value(data: bytes, at: int, name: Name, form: Form, kind: str, *, wide: bool = False) -> Span | None:
+def _value(data: bytes, at: int, name: Name, form: Form, kind: str) -> Span | None:
     """The value that starts at ``at``, if it is a secret: quoted (pieces joined), a YAML block, or bare."""
     opened = _QUOTE.match(data, at)
     if opened is not None:
@@ -165,10 +190,10 @@ def _value(data: bytes, at: int, name: Name, form: Form, kind: str, *, wide: boo
     scheme = _SCHEME.match(data, at)
     if scheme is not None:
         at = scheme.end()
-    bare = (_BARE_WIDE if wide else _BARE).match(data, at)
+    bare = (_BARE_WIDE if form == Form.SHELL else _BARE).match(data, at)
     if bare is None:
         return None
-    value = bare[0].rstrip(b".,;:!?)]}" if wide else b".,:!?")
+    value = bare[0].rstrip(b".,;:!?)]}" if form == Form.SHELL else b".,:!?")
     end = at + len(value)
     if data[end : end + 1] == b"\\":
         value, end = joined(data, at, end)
@@ -199,8 +224,8 @@ def _quoted(data: bytes, opened: re.Match[bytes], name: Name, form: Form, kind: 
     scheme = _SCHEME.match(value)
     if scheme is not None and len(pieces) == 1 and _credential(value[scheme.end() :]):
         return Span(start + scheme.end(), end, "authorization", value[scheme.end() :])
-    called = data[opened.start() - 1 : opened.start()] in (b"(", b",")
-    return Span(start, end, kind, value) if is_secret(value, name, form if called else Form.QUOTED) else None
+    written = Form.CALLED if form == Form.CALLED else Form.QUOTED
+    return Span(start, end, kind, value) if is_secret(value, name, written) else None
 
 
 class _Text(NamedTuple):

@@ -1,8 +1,8 @@
 """Secrets that show by themselves: tokens of known providers, JSON web tokens, base64 around any of them.
 
-Every such token has a run of at least RUN letters, digits, ``_`` and ``-``. Runs are found by one translated search
-for RUN zero bytes (2 ms/MB), so no pattern is tried anywhere else. All functions work on UTF-8 bytes, yield spans
-in byte offsets, and take time linear in the text.
+Every such token has a run of at least RUN letters, digits, ``_`` and ``-``. Runs are found by one translated
+search for RUN zero bytes (2 ms/MB), so no pattern is tried anywhere else. All functions work on UTF-8 bytes,
+yield spans in byte offsets, and take time linear in the text.
 """
 
 from __future__ import annotations
@@ -21,9 +21,16 @@ RUN = 20
 BLOB_BYTES = 256 * 1024
 """Base64 longer than this is decoded no further."""
 
+MISSES = 64
+"""So many heads of tokens that are none may stand in one run before the rest of it is taken for encoded
+data.
+"""
+
 
 class Span(NamedTuple):
-    """A secret: bytes ``[start, end)`` to replace, what it is, and its value (joined and decoded if it was split)."""
+    """A secret: bytes ``[start, end)`` to replace, what it is, and its value (joined and decoded if it was
+    split).
+    """
 
     start: int
     end: int
@@ -104,9 +111,12 @@ _COMPILED = tuple(
     (kind, re.compile((head + f"({rest})").encode()), strict) for kind, head, rest, strict in _TOKENS
 )
 _HEADS = (
-    rb"(?:sk[-_]|[sr]k_|whsec|AIza|GOCSPX|A(?:KI|SI|GP|ID|RO|NP|NV)A|gh[pousr]_|github_|gl[a-z]{1,5}[-_]|x(?:ox[a-z]|app)|"
-    rb"SK|AC|npm_|pypi-|hf_|api_org|do[opr]_|dapi|shp|sq0|EAA|key-|lin_|secret_|ntn_|sb(?:p|_)|LTAI|AK(?:ID|LT)|vc[abcikpr]_|"
-    rb"vercel|AGE-|gsk_|xai-|pplx|r8_|ATATT|PMAK|NRAK|sntry|figd|dckr|pscale|rubygems|nfp_|tskey|CCIP|pul-|eyJ)"
+    rb"(?:sk[-_]|[sr]k_|whsec|AIza|GOCSPX|A(?:KI|SI|GP|ID|RO|NP|NV)A|gh[pousr]_|github_|gl[a-z]{1,5}[-_]|"
+    rb"x(?:ox[a-z]|app)|"
+    rb"SK|AC|npm_|pypi-|hf_|api_org|do[opr]_|dapi|shp|sq0|EAA|key-|lin_|secret_|ntn_|sb(?:p|_)|LTAI|"
+    rb"AK(?:ID|LT)|vc[abcikpr]_|"
+    rb"vercel|AGE-|gsk_|xai-|pplx|r8_|ATATT|PMAK|NRAK|sntry|figd|dckr|pscale|rubygems|nfp_|tskey|CCIP|pul-|"
+    rb"eyJ|[MNO][A-Za-z0-9_-]{22,27}\.|[0-9a-f]{32}-us)"
 )
 _HEAD = re.compile(_HEADS)
 _INNER_HEAD = re.compile(rb"[_/+=-](?=" + _HEADS + rb")")
@@ -120,22 +130,24 @@ _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-"
 _URL_SAFE = bytes.maketrans(b"-_", b"+/")
 _ESCAPES = frozenset(b"\\%")
 _ODD = _ESCAPES | frozenset(b",+/[;")
+_PARTS = re.compile(rb"[_-]")
 _COLOUR = re.compile(rb"(?<=[\[;])[0-9]{1,3}m")
 _OPENING = frozenset(b"\"'` \t")
 _ASSIGNING = frozenset(b"=:([{,>")
-_DISCORD = frozenset(b"MNO")
 _HINTS = frozenset(b" \t\"'=:.")
-_CONTEXT = tuple(
-    f"{word}{mark}".encode()
-    for words, marks in (
-        (("bearer", "basic", "token", "apikey"), (" ", "\t", ' "', " '")),
-        (
-            ("sid", "code", "session", "sess", "session_id", "sessionid"),
-            ("=", ":", ": ", '":"', '": "', '="', "='", "': '"),
-        ),
-    )
-    for word in words
-    for mark in marks
+_MARKS = frozenset(b".:")
+_AROUND = b" \t\"'=:"
+_CONTEXT = (
+    b"bearer",
+    b"basic",
+    b"token",
+    b"apikey",
+    b"sid",
+    b"code",
+    b"session",
+    b"sess",
+    b"session_id",
+    b"sessionid",
 )
 _BEFORE_DOT = re.compile(rb"(?:hv[sbr]|dp\.[a-z]{2,5}(?:\.[a-z0-9_-]{2,35})?|SG|ya29|v1)\.$")
 _TELEGRAM_ID = re.compile(rb"(?<![0-9])[0-9]{8,10}:$")
@@ -164,35 +176,50 @@ _LINE = re.compile(rb"(?:\r?\n|\\n)[ \t]*([A-Za-z0-9+/]{4,}={0,2})(?![^\s\"'\\])
 
 
 def scan_runs(data: bytes, low: bytes, nested: Nested | None) -> Iterator[Span]:
-    """Secrets in and around every long run. ``low`` is ``data`` in lower case; ``nested`` judges decoded base64.
+    """Secrets in and around every long run. ``low`` is ``data`` in lower case; ``nested`` judges decoded
+    base64.
 
     This loop runs some thousand times a MB: each test rejects a plain run in a fraction of a microsecond.
     """
     find, blob, hexadecimal = data.translate(_CLASS).find, _BLOB.match, _HEX.match
     head, inner = _HEAD.match, _INNER_HEAD.search
-    at = find(_NEEDLE)
+    at, decoded = find(_NEEDLE), 0
     while at >= 0:
         plain = hexadecimal(data, at)
         end = (plain or blob(data, at)).end()  # type: ignore[union-attr]  # a run is a blob
-        found = None
         before = data[at - 1]
-        for found in _near_run(data, low, at, end) if before in _HINTS else ():
+        found = _near_run(data, low, at, end) if before in _HINTS else None
+        if found is not None:
             yield found
             end = max(end, found.end)
-        if plain is None and found is None:
-            odd = before in _ODD or data[at] in _DISCORD or data[at + 32 : at + 35] == b"-us"
-            if odd or head(data, at) or inner(data, at, end) or _readable(data, at):
-                for found in _in_run(data, low, at, end, nested):
+        elif plain is None and (
+            head(data, at) or inner(data, at, end) or before in _ODD or _readable(data, at)
+        ):
+            for found in _in_run(data, low, at, end):
+                yield found
+                end = max(end, found.end)
+            if found is None and nested is not None and at >= decoded:
+                found, decoded = _base64(data, low, at, end, nested)
+                if found is not None:
                     yield found
-                    end = max(end, found.end)
+                    end = max(end, decoded)
         at = find(_NEEDLE, end)
 
 
-def _near_run(data: bytes, low: bytes, at: int, end: int) -> tuple[Span, ...]:
-    span = _behind_mark(data, at) or _by_context(data, low, at, end)
-    if span is None and data[at - 1] in _OPENING and data[at - 2] not in _ASSIGNING:
-        span = _split(data, at)
-    return (span,) if span else ()
+def _near_run(data: bytes, low: bytes, at: int, end: int) -> Span | None:
+    """A secret that what stands before the run tells."""
+    before = data[at - 1]
+    if before in _MARKS:
+        span = _behind_mark(data, at)
+        if span is not None:
+            return span
+    if low[max(0, at - 14) : at].rstrip(_AROUND).endswith(_CONTEXT):
+        span = _by_context(data, low, at, end)
+        if span is not None:
+            return span
+    if end - at == 36 and low.find(b"heroku", max(0, at - 64), at) >= 0 and _UUID.match(data, at, end):
+        return Span(at, end, "heroku-key", data[at:end])
+    return _split(data, at) if before in _OPENING and data[at - 2] not in _ASSIGNING else None
 
 
 def _split(data: bytes, at: int) -> Span | None:
@@ -207,53 +234,54 @@ def _split(data: bytes, at: int) -> Span | None:
     return Span(start, end, token.kind, value) if token and token.end == len(value) else None
 
 
-def _in_run(data: bytes, low: bytes, at: int, end: int, nested: Nested | None) -> Iterator[Span]:
-    """Secrets in a run that is not just hexadecimal; nothing is looked for in a ``data:…;base64,`` URL."""
-    before = data[at - 1] if at else 0
-    if before == _COMMA and low.endswith(b";base64,", max(0, at - 80), at):
-        return
-    if data[at] in _DISCORD and data[end : end + 1] == b"." or data[at + 32 : at + 35] == b"-us":
-        token = token_at(data, at)
-        if token is not None:
-            yield token
-            return
-    if before == _SLASH and (hook := _WEBHOOK.search(low, max(0, at - 64), at)) and hook.end() == at:
+def _in_run(data: bytes, low: bytes, at: int, end: int) -> Iterator[Span]:
+    """Secrets in a run that is not just hexadecimal."""
+    before = data[at - 1]
+    if (
+        before == _SLASH
+        and low.find(b".com/", max(0, at - 64), at) >= 0
+        and (hook := _WEBHOOK.search(low, max(0, at - 64), at))
+        and hook.end() == at
+    ):
         yield Span(at, end, f"{hook[1].decode()}-webhook", data[at:end])
         return
-    found = False
-    if before in _ODD or _HEAD.match(data, at) or _INNER_HEAD.search(data, at, end):
-        for token in _in_blob(data, at, end):
-            found = True
-            yield token
-    if not found and nested is not None and (wrapped := _base64(data, at, end, nested)):
-        yield wrapped
+    if not (before == _COMMA and low.endswith(b";base64,", max(0, at - 80), at)):
+        yield from _in_blob(data, at, end)
 
 
 def token_at(data: bytes, at: int) -> Span | None:
     """The provider token that starts exactly at ``at``, if one does."""
     for kind, pattern, strict in _COMPILED:
         match = pattern.match(data, at)
-        if match and not (strict and not (random_looking(match[1]) and mixed(match[1]))):
+        if match and not (strict and not _made_by_machine(match[1])):
             return Span(at, match.end(), kind, match[0])
     return None
 
 
+def _made_by_machine(rest: bytes) -> bool:
+    """Whether a token's rest looks random and has one long part of letters and digits."""
+    return random_looking(rest) and any(len(p) >= 12 and mixed(p) for p in _PARTS.split(rest[:512]))
+
+
 def _in_blob(data: bytes, start: int, end: int) -> Iterator[Span]:
     """Tokens in ``[start, end)``: at its start, behind an escape that runs into it, behind a separator."""
-    at = start
+    at, misses = start, 0
     first = [start]
     if start and data[start - 1] in _ESCAPES:
         first += (start + 1, start + 2)
     elif (colour := _COLOUR.match(data, start)) is not None:
         first.append(colour.end())
     for head in chain(first, (inner.end() for inner in _INNER_HEAD.finditer(data, start, end))):
-        if head < at or not _boundary(data, head):
+        if head < at or not _HEAD.match(data, head) or not _boundary(data, head):
             continue
         token = token_at(data, head)
         value, stop = joined(data, head, token.end if token else end)
         if token is None and stop > end:
             token = token_at(value, 0)
         if token is None:
+            misses += 1
+            if misses == MISSES:
+                break
             continue
         token = Span(head, stop, token.kind, value)
         at = stop
@@ -285,12 +313,7 @@ def _behind_mark(data: bytes, start: int) -> Span | None:
 
 
 def _by_context(data: bytes, low: bytes, start: int, end: int) -> Span | None:
-    """A run that its surroundings tell: an authorization scheme, a session, an OAuth code, Heroku's UUIDs."""
-    if (
-        not low.endswith(_CONTEXT, max(0, start - 14), start)
-        and low.find(b"heroku", max(0, start - 64), start) < 0
-    ):
-        return None
+    """A run that its surroundings tell: an authorization scheme, a session, an OAuth code."""
     before = low[max(0, start - 32) : start]
     last = before[-1:]
     value = data[start:end]
@@ -305,8 +328,6 @@ def _by_context(data: bytes, low: bytes, start: int, end: int) -> Span | None:
             return Span(start, end, "session", value)
         if _CODE.search(before) and _OAUTH_NEAR.search(low[max(0, start - 300) : end + 300]) and mixed(value):
             return Span(start, end, "oauth-code", value)
-    if end - start == 36 and _UUID.match(value) and b"heroku" in low[max(0, start - 64) : start]:
-        return Span(start, end, "heroku-key", value)
     return None
 
 
@@ -331,32 +352,34 @@ def _partners(data: bytes, token: Span) -> Iterator[Span]:
 
 
 def _readable(data: bytes, at: int) -> bool:
-    """Whether the base64 at ``at`` starts like text: nearly nothing else does, so it is hardly ever decoded further."""
+    """Whether the base64 at ``at`` starts like text: nearly nothing else does, so it is hardly ever decoded
+    further.
+    """
     try:
         return a2b_base64(data[at : at + RUN].translate(_URL_SAFE)).isascii()
     except Base64Error:
         return False
 
 
-def _base64(data: bytes, start: int, end: int, nested: Nested) -> Span | None:
-    """Base64 (wrapped lines joined, UTF-16 too) whose plain text holds a secret."""
+def _base64(data: bytes, low: bytes, start: int, end: int, nested: Nested) -> tuple[Span | None, int]:
+    """Base64 (wrapped lines joined, UTF-16 too) whose plain text holds a secret, and where the base64 ends.
+
+    Images and other ``data:`` URLs are not decoded unless they are text.
+    """
     if data[start - 1] in b"+/":
         before = data[max(0, start - RUN) : start]
         start -= len(before) - len(before.rstrip(_BASE64))
-    if not _readable(data, start):
-        return None
+    if not _readable(data, start) or low.rfind(b"data:image/", max(0, start - 40), start) >= 0:
+        return None, end
     parts, stop = [data[start:end]], end
-    while (line := _LINE.match(data, stop)) and stop - start < BLOB_BYTES:
+    while stop - start < BLOB_BYTES and (line := _LINE.match(data, stop)):
         parts.append(line[1])
         stop = line.end()
-    joined = b"".join(parts)[:BLOB_BYTES].translate(_URL_SAFE)
-    plain = b""
+    whole = b"".join(parts)[:BLOB_BYTES].translate(_URL_SAFE).rstrip(b"=")
     try:
-        bare = joined.rstrip(b"=")
-        plain = a2b_base64(bare + b"=" * (-len(bare) % 4))
+        plain = a2b_base64(whole + b"=" * (-len(whole) % 4))
     except Base64Error:
-        return None
-    plain = plain.replace(b"\0", b"")
-    if not nested(plain):
-        return None
-    return Span(start, stop, "base64-secret", joined)
+        return None, stop
+    if not nested(plain.replace(b"\0", b"")):
+        return None, stop
+    return Span(start, stop, "base64-secret", whole), stop

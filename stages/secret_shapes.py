@@ -1,7 +1,7 @@
 """Secrets with a shape of their own: key blocks, URL credentials, cookies, command lines, Kubernetes Secrets.
 
-Byte offsets throughout; every scan is linear in the text, because each search window has a bound or starts where
-the last one ended.
+Byte offsets throughout; every scan is linear in the text, because each search window has a bound or starts
+where the last one ended.
 """
 
 from __future__ import annotations
@@ -16,17 +16,21 @@ from stages.secret_values import mixed, placeholder, random_looking
 _PEM_HEAD = re.compile(
     rb"-{4,5} ?begin (?:[a-z0-9]{1,16} ){0,3}private key(?: block)? ?-{4,5}", re.IGNORECASE
 )
+_PEM_LINE = re.compile(rb"[A-Za-z0-9+/=]{16}")
 _PEM_TAIL = re.compile(rb"-{4,5} ?end [a-z0-9 ]{0,60}-{4,5}", re.IGNORECASE)
 _PEM_BODY = re.compile(
-    rb"(?:[\s\"'+>|,]|\\+[nrt]|\\+$|\\+(?=[\r\n])|(?:Proc-Type|DEK-Info|Comment|Version|Hash|Charset|X-[A-Za-z-]{1,30}): ?[^\n\\]{0,200}|"
+    rb"(?:[\s\"'+>|,]|\\+[nrt]|\\+$|\\+(?=[\r\n])|(?:Proc-Type|DEK-Info|Comment|Version|Hash|Charset|"
+    rb"X-[A-Za-z-]{1,30}): ?[^\n\\]{0,200}|"
     rb"[A-Za-z0-9+/=]{16,}|[A-Za-z0-9+/=]{1,15}(?=\s*(?:[\r\n\"']|\\+[nr]|$)))*"
 )
 _PUTTY = re.compile(
-    rb"PuTTY-User-Key-File-\d.{0,2000}?Private-Lines:[ \t]*\d+\s{1,2}((?:[A-Za-z0-9+/=]{1,128}(?:\s{1,2}|\\n|$)){1,400})(?:Private-MAC: ?[0-9a-f]+)?",
+    rb"PuTTY-User-Key-File-\d.{0,2000}?Private-Lines:[ \t]*\d+\s{1,2}((?:[A-Za-z0-9+/=]{1,128}(?:\s{1,2}|"
+    rb"\\n|$)){1,400})(?:Private-MAC: ?[0-9a-f]+)?",
     re.DOTALL | re.IGNORECASE,
 )
 _URL = re.compile(
-    rb"://(?P<user>[^\s/@:\"'`<>\\?#|]{0,128}):(?!\d{1,5}(?:[/?#]|$))(?P<password>[^\s@\"'`<>\\|]{1,256})@(?=[\[A-Za-z0-9$%{_-])"
+    rb"://(?P<user>[^\s/@:\"'`<>\\?#|]{0,128}):(?!\d{1,5}(?:[/?#]|$))(?P<password>[^\s@\"'`<>\\|]{1,256})"
+    rb"@(?=[\[A-Za-z0-9$%{_-])"
 )
 _NO_PASSWORD = frozenset(b" \t\r\n\"'`<>|@/(")
 _URL_TOKEN = re.compile(rb"://(?P<password>[A-Za-z0-9_-]{16,256})@")
@@ -49,7 +53,8 @@ _SQL_CLIENT = re.compile(
     rb"\b(?:mysql|mariadb|mysqldump|mysqladmin|mysqlimport|mycli|mongo|mongosh|mongodump|sqlcmd)\b"
 )
 _LOGIN_CLIENT = re.compile(
-    rb"\b(?:sshpass|redis-cli|(?:docker|podman|helm|az|nerdctl|skopeo|buildah|oc|cf)[ \t][^\n]{0,40}?login|ldapsearch|sqlcmd|mongo\w{0,4}|7z|zip|unzip)\b"
+    rb"\b(?:sshpass|redis-cli|(?:docker|podman|helm|az|nerdctl|skopeo|buildah|oc|cf)[ \t][^\n]{0,40}?login|"
+    rb"ldapsearch|sqlcmd|mongo\w{0,4}|7z|zip|unzip)\b"
 )
 _K8S = re.compile(rb"(?:^|\n)(?:data|stringdata):[ \t]*\r?\n((?:[ \t]+[^\n]{0,8000}(?:\n|$)){1,200})")
 _K8S_LINE = re.compile(
@@ -63,7 +68,9 @@ Nested = Callable[[bytes], list[Span]]
 
 
 def scan_shapes(data: bytes, low: bytes, marks: set[str]) -> Iterator[Span]:
-    """Everything of this module that needs no decoding. ``low`` is ``data`` in lower case, ``marks`` what to expect."""
+    """Everything of this module that needs no decoding. ``low`` is ``data`` in lower case, ``marks`` what to
+    expect.
+    """
     if "key-block" in marks:
         yield from _key_blocks(data, low)
     if "putty" in marks:
@@ -97,11 +104,14 @@ def _key_blocks(data: bytes, low: bytes) -> Iterator[Span]:
         if tail == -2 or 0 <= tail < head.end():
             tail = low.find(needle, head.end())
         end = _block_end(data, low, head.end(), tail)
-        yield Span(head.start(), end, "private-key", data[head.start() : end])
+        if _PEM_LINE.search(data, head.end(), min(end, head.end() + 1000)):
+            yield Span(head.start(), end, "private-key", data[head.start() : end])
 
 
 def _block_end(data: bytes, low: bytes, at: int, tail: int) -> int:
-    """End of the block whose header ends at ``at``; ``tail`` is the next END line, or -1: then the base64 lines end it."""
+    """End of the block whose header ends at ``at``; ``tail`` is the next END line, or -1: then the base64
+    lines end it.
+    """
     if tail >= 0 and low.find(b"-- begin" if low[tail + 3 : tail + 4] == b" " else b"---begin", at, tail) < 0:
         closing = _PEM_TAIL.search(data, max(at, tail - 3), tail + 80)
         if closing is not None:
@@ -187,10 +197,14 @@ def _command(data: bytes, low: bytes, start: int, end: int) -> Iterator[Span]:
 
 def _kubernetes(data: bytes, low: bytes) -> Iterator[Span]:
     """All values under ``data:`` or ``stringData:`` of a manifest that says ``kind: Secret``."""
+    done = 0
     for at in _hits(low, b"kind: secret"):
-        start = max(low.rfind(b"\n---", max(0, at - 8000), at), at - 8000, 0)
+        if at < done:
+            continue
+        start = max(low.rfind(b"\n---", max(0, at - 8000), at), at - 8000, done)
         stop = low.find(b"\n---", at, at + 8000)
-        for block in _K8S.finditer(low, start, stop if stop >= 0 else at + 8000):
+        done = stop if stop >= 0 else at + 8000
+        for block in _K8S.finditer(low, start, done):
             for line in _K8S_LINE.finditer(data, block.start(1), block.end(1)):
                 if not placeholder(line[1]):
                     yield Span(line.start(1), line.end(1), "kubernetes-secret", line[1])

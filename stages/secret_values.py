@@ -10,6 +10,7 @@ from base64 import b64decode
 from binascii import Error as Base64Error
 from enum import IntEnum
 from functools import lru_cache
+from itertools import pairwise
 
 VALUE_BYTES = 512
 """A value is judged by, and a bare one cut after, this many bytes."""
@@ -28,25 +29,31 @@ class Name(IntEnum):
 class Form(IntEnum):
     """How the value is written: the tighter the form, the less the value itself must prove."""
 
-    LOOSE = 0  # name: value, name = value, "the password is value"
-    TIGHT = 1  # NAME=value, --name value, .netrc, a header
-    QUOTED = 2  # "value"
+    CALLED = 0  # password("value"), get("password", "value")
+    LOOSE = 1  # name: value, name = value, "the password is value"
+    TIGHT = 2  # name=value, --name value, .netrc
+    SHELL = 3  # NAME=value: everything up to the next space belongs to it
+    QUOTED = 4  # name = "value"
 
 
 _WORD = re.compile(rb"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _NEUTRAL = frozenset(
-    b"value prod production dev develop staging stage test testing live old new current next base string str text raw "
+    b"value prod production dev develop staging stage test testing live old new current next base string "
+    b"str text raw "
     b"plain plaintext default main primary secondary backup local enc b64 base64 v".split()
 )
 _DEFUSED = frozenset(
-    b"no is has use uses show hide forgot forget reset require requires required need needs allow enable enabled disable "
+    b"no is has use uses show hide forgot forget reset require requires required need needs allow enable "
+    b"enabled disable "
     b"validate check hash hashed max min num count total input output prompt completion public".split()
 )
 _PASSWORD_ENDS = (b"password", b"passwd", b"passwort", b"pwd", b"passcode", b"secret", b"secretkey")
 _TOKEN_ENDS = (
     b"token apikey accesskey privatekey authkey accountkey encryptionkey signingkey servicekey masterkey "
-    b"sharedkey sharedaccesskey sshkey deploykey storagekey sessionkey serverkey clientkey licensekey hmackey jwtkey "
-    b"cryptkey securitykey subscriptionkey consumerkey adminkey appkey rootkey dbkey databasekey authorization "
+    b"sharedkey sharedaccesskey sshkey deploykey storagekey sessionkey serverkey clientkey licensekey "
+    b"hmackey jwtkey "
+    b"cryptkey securitykey subscriptionkey consumerkey adminkey appkey rootkey dbkey databasekey "
+    b"authorization "
     b"passwords".split()
 )
 _AUTH_WORDS = frozenset(b"auth credential credentials cred creds".split())
@@ -76,22 +83,32 @@ def name_strength(name: bytes) -> Name:
 
 
 _PLACEHOLDER = re.compile(
-    rb"(?:[xX*.#?_=+~-]{3,}$|<|\$\{|\$\(|\$\$?[A-Za-z_]\w*$|\$\d$|%\w{1,64}%$|%[sdr]$|%\(|\{\{|\{[^{}\s]{0,64}\}$|#\{|"
+    rb"(?:[xX*.#?_=+~-]{3,}$|<|\$\{|\$\(|\$\$?[A-Za-z_]\w*$|\$\d$|%\w{1,64}%$|(?:%[sdr][:@/]?){1,4}$|%\(|"
+    rb"\{\{|\{[^{}\s]{0,64}\}$|#\{|"
     rb"\[|__\w{1,64}__$|@@?\w{1,64}@@?$|\\\\?[({]|\$env:|!(?:vault|secret|ref|sub|getatt)\b|data:image/)"
-    rb"|(?:your|put|insert|enter|replace|some|my)[-_ ]?(?:[a-z]{2,16}[-_ ]?){0,6}$|(?:.{0,64}[-_ .])?your[-_ ]"
-    rb"|.{0,64}(?:placeholder|redacted|changeme|change[-_]me|change[-_]this|replace[-_]me|x{5,}|\*{3,}|\.\.\.|\xe2\x80\xa6)",
+    rb"|(?:your|put|insert|enter|replace|some|my)[-_ ]?(?:[a-z]{2,16}[-_ ]?){0,6}$|(?:.{0,64}"
+    rb"[-_ .])?your[-_ ]"
+    rb"|.{0,64}(?:placeholder|redacted|changeme|change[-_]me|change[-_]this|replace[-_]me|x{5,}|\*{3,}|"
+    rb"\.\.\.|\xe2\x80\xa6)",
     re.IGNORECASE | re.DOTALL,
 )
 _ORDINARY = frozenset(
-    b"string str text none null nil undefined true false yes no on off required optional inherit basic bearer digest "
-    b"password passwd passphrase pass pwd secret token apikey api_key api-key any object unknown number bytes int integer "
-    b"bool boolean float char varchar default empty value hidden masked encrypted input prompt stdin env environment file "
-    b"plain plaintext example sample dummy foobar missing invalid expired wrong incorrect correct valid set unset todo tbd "
-    b"auto never always only this that the not and with from for fixme self const final void let var type username user "
-    b"generated disabled enabled provided reset changed change accepted denied failed ok error".split()
+    b"string str text none null nil undefined true false yes no on off required optional inherit basic "
+    b"bearer digest "
+    b"password passwd passphrase pass pwd secret token apikey api_key api-key any object unknown number "
+    b"bytes int integer "
+    b"bool boolean float char varchar default empty value hidden masked encrypted input prompt stdin env "
+    b"environment file "
+    b"plain plaintext example sample dummy foobar missing invalid expired wrong incorrect correct valid set "
+    b"unset todo tbd "
+    b"auto never always only this that the not and with from for fixme self const final void let var type "
+    b"username user "
+    b"option options flag flags argument arguments generated disabled enabled provided reset changed change "
+    b"accepted denied failed ok error".split()
 )
 _TYPE = re.compile(
-    rb"(?:[ui]?int|u|i|f|float|double|n?var(?:char2?|binary)|char|string|bytes|str|text|optional|nonempty\w*|sha|md|hmac|"
+    rb"(?:[ui]?int|u|i|f|float|double|n?var(?:char2?|binary)|char|string|bytes|str|text|optional|"
+    rb"nonempty\w*|sha|md|hmac|"
     rb"aes|rs|hs|es|oauth|v|utf|base|ed)[-_]?\d{1,4}(?:[-_]?(?:t|hex|gcm|cbc|sum|hash|url))?$",
     re.IGNORECASE,
 )
@@ -100,8 +117,13 @@ _WORDS = re.compile(rb"[A-Za-z]+(?:[-_.:/+*][A-Za-z]+)*[-_.:/]?$")
 _CONSTANT = re.compile(rb"[A-Z][A-Z]+[0-9]?(?:_[A-Z]+[0-9]?|_[0-9]{1,2})+$")
 _PATH = re.compile(
     rb"(?:(?:~|\.{1,2})?/|[A-Za-z]:[\\/]|\.\.?\\)[\w.@ ~+-]{0,40}(?:[\\/]+[\w.@~+-]{0,40})*$"
-    rb"|[\w./~@-]{0,200}\.(?:pem|json|ya?ml|toml|txt|key|pub|crt|cer|env|ini|conf|cfg|py|ts|tsx|js|jsx|go|rs|java|md|sh|"
+    rb"|[\w./~@-]{0,200}\.(?:pem|json|ya?ml|toml|txt|key|pub|crt|cer|env|ini|conf|cfg|py|ts|tsx|js|jsx|go|"
+    rb"rs|java|md|sh|"
     rb"p12|pfx|jks|gpg|asc|html|css|vue|log|db|sqlite|csv|lock)(?::\d{1,6}){0,2}$"
+)
+_TYPE_NAME = re.compile(
+    rb"[\w.:]{0,200}(?:Private|Public|Secret|Api|Access)?(?:Key|Token|Secret|Password|Credentials?)"
+    rb"(?:[A-Z][a-z]+)*[?;]?$"
 )
 _URL = re.compile(rb"[a-z][a-z0-9+.-]{1,20}://", re.IGNORECASE)
 _SYMBOLS = re.compile(rb"[A-Za-z][!@#$%^&~?+][A-Za-z]|[a-z][A-Z][a-z]{1,16}[!@#$%^&]|[A-Za-z]{4}[!@#$%^&]{2}")
@@ -116,7 +138,7 @@ _TELLING = re.compile(rb"pass(?:word|wd|phrase)?|pwd|secret|token|key|auth|cred"
 def _turns(value: bytes) -> int:
     """Changes between lower case, upper case and digits, separators skipped: what random text has many of."""
     kinds = value.translate(_KIND_TABLE, _KIND_DROP)
-    return sum(1 for left, right in zip(kinds, kinds[1:], strict=False) if left != right)
+    return sum(left != right for left, right in pairwise(kinds))
 
 
 _KIND_TABLE = bytes(
@@ -142,7 +164,9 @@ def mixed(value: bytes) -> bool:
 
 
 def placeholder(value: bytes) -> bool:
-    """Whether the value only stands for one: ``${TOKEN}``, ``<your-token>``, ``xxxx``, ``changeme``, our own marks."""
+    """Whether the value only stands for one: ``${TOKEN}``, ``<your-token>``, ``xxxx``, ``changeme``, our own
+    marks.
+    """
     return bool(_PLACEHOLDER.match(value))
 
 
@@ -176,11 +200,15 @@ def is_secret(value: bytes, name: Name, form: Form) -> bool:
     value = value[:VALUE_BYTES]
     if name == Name.NOTHING or len(value) < 4 or _never(value):
         return False
-    if form != Form.QUOTED and _IDENTIFIERS.match(value) and not random_looking(value):
+    if form != Form.QUOTED and _is_identifier(value):
         return False
     if b" " in value or b"\t" in value:
         return _sentence(value, name)
     return _password(value, name, form) if name >= Name.PASSWORD else _token(value, name, form)
+
+
+def _is_identifier(value: bytes) -> bool:
+    return bool(_TYPE_NAME.match(value) or (_IDENTIFIERS.match(value) and not random_looking(value)))
 
 
 def _sentence(value: bytes, name: Name) -> bool:
@@ -195,14 +223,14 @@ def _password(value: bytes, name: Name, form: Form) -> bool:
     if _WORDS.match(value):
         if random_looking(value):
             return True
-        if form == Form.LOOSE or (_TELLING.search(value) and (b"_" in value or form == Form.TIGHT)):
+        if form <= Form.LOOSE or (_TELLING.search(value) and (form == Form.TIGHT or not value.islower())):
             return False
         return len(value) >= (4 if name == Name.PASSWORD else 8)
     if _NUMERIC.match(value):
         return value.isdigit()
     if not any(48 <= c <= 57 or 97 <= c | 32 <= 122 for c in value):
         return False  # signs only, or Chinese: a label such as "请输入密码"
-    if form == Form.LOOSE and not any(48 <= c <= 57 for c in value):
+    if form <= Form.LOOSE and not any(48 <= c <= 57 for c in value):
         return random_looking(value) or bool(_SYMBOLS.search(value))
     return True
 
@@ -216,4 +244,4 @@ def _token(value: bytes, name: Name, form: Form) -> bool:
         return False
     if _UUID_OR_HEX.match(value):
         return True
-    return form != Form.LOOSE and mixed(value) and not _TELLING.search(value)
+    return form > Form.LOOSE and mixed(value) and not _TELLING.search(value)

@@ -1,4 +1,4 @@
-"""Texts with secrets made from a seeded generator: nothing here is, or looks to a scanner like, a real one."""
+"""Texts with secrets made from a seeded generator; nothing here looks to a scanner like a real one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Planted:
 
 
 class Maker:
-    """Random strings with at least one digit, lower-case and upper-case letter where the alphabet has them."""
+    """Random strings with a digit, a lower-case and an upper-case letter where the alphabet has them."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
@@ -135,12 +135,35 @@ def named_texts(seed: int) -> list[Planted]:
     def add(label: str, frame: str, *secrets: str, kept: str = "") -> None:
         made.append(Planted(label, frame.format(*secrets), secrets, kept))
 
-    for name in ("DB_PASSWORD", "MYSQL_ROOT_PASSWORD", "SECRET_KEY_BASE", "CLIENT_SECRET", "REDIS_PASS", "PGPASSWORD"):
+    for name in (
+        "DB_PASSWORD",
+        "MYSQL_ROOT_PASSWORD",
+        "SECRET_KEY_BASE",
+        "CLIENT_SECRET",
+        "REDIS_PASS",
+        "PGPASSWORD",
+    ):
         add(f"env {name}", f"export {name}={{}}\nnext", pw(), kept="next")
-    for name in ("API_KEY", "CLOUDFLARE_API_TOKEN", "AUTH_TOKEN", "AZURE_STORAGE_KEY", "TWILIO_AUTH_TOKEN", "SSH_KEY_V2"):
+    for name in (
+        "API_KEY",
+        "CLOUDFLARE_API_TOKEN",
+        "AUTH_TOKEN",
+        "AZURE_STORAGE_KEY",
+        "TWILIO_AUTH_TOKEN",
+        "SSH_KEY_V2",
+    ):
         if name != "SSH_KEY_V2":
             add(f"env {name}", f"{name}={{}}\n", m(24))
-    for name in ("password", "dbPassword", "clientSecret", "apiKey", "api_key", "accessToken", "refresh_token", "privateKey"):
+    for name in (
+        "password",
+        "dbPassword",
+        "clientSecret",
+        "apiKey",
+        "api_key",
+        "accessToken",
+        "refresh_token",
+        "privateKey",
+    ):
         add(f"json {name}", f'{{{{"user": "ann", "{name}": "{{}}", "n": 3}}}}', m(18), kept='"user": "ann"')
         add(f"escaped json {name}", f'{{{{\\"{name}\\": \\"{{}}\\", \\"n\\": 3}}}}', m(18), kept='\\"n\\": 3')
         add(f"yaml {name}", f"a: 1\n{name}: {{}}\nb: 2", m(18), kept="\nb: 2")
@@ -163,10 +186,29 @@ def named_texts(seed: int) -> list[Planted]:
     add("ini", "[db]\npassword = {}\nhost = h", pw(), kept="host = h")
     add("ruby", ":password => '{}'", pw())
     add("prose", "the password is {} for now", pw(), kept="for now")
-    for phrase in ("密码是 {}，请登录", "密码：{}。", "口令: {}", "数据库密码为{}", "令牌：{}", "密钥={}", "密码（root）：{}", "密码改成{}吧"):
+    for phrase in (
+        "密码是 {}，请登录",
+        "密码：{}。",
+        "口令: {}",
+        "数据库密码为{}",
+        "令牌：{}",
+        "密钥={}",
+        "密码（root）：{}",
+        "密码改成{}吧",
+    ):
         add(f"chinese {phrase}", phrase, m(12))
     add("quoted chinese", "密码是“{}”", pw())
-    for scheme in ("postgres", "postgresql+asyncpg", "mysql", "mongodb+srv", "redis", "amqp", "https", "ftp", "smtp"):
+    for scheme in (
+        "postgres",
+        "postgresql+asyncpg",
+        "mysql",
+        "mongodb+srv",
+        "redis",
+        "amqp",
+        "https",
+        "ftp",
+        "smtp",
+    ):
         add(f"url {scheme}", f"{scheme}://svc:{{}}@db.example.com/app", m(14), kept="@db.example.com/app")
     add("url without user", "redis://:{}@cache:6379/0", m(14), kept="@cache:6379/0")
     add("url token", "git clone https://{}@git.example.com/a.git", m(30))
@@ -174,8 +216,16 @@ def named_texts(seed: int) -> list[Planted]:
     add("jdbc", "jdbc:mysql://h:3306/db?user=a&password={}&ssl=true", m(12), kept="&ssl=true")
     add("ado", "Server=h;User Id=a;Password={};Encrypt=true;", m(12), kept=";Encrypt=true;")
     add("ado pwd", "Driver=x;Uid=a;Pwd={};", m(12))
-    add("azure", "DefaultEndpointsProtocol=https;AccountName=a;AccountKey={};EndpointSuffix=core", m(86) + "==")
-    add("sas", "https://a.blob.core.example.com/c?sv=2022-11-02&sp=r&sig={}", quote(m(43, ALNUM + "+/") + "=", safe=""))
+    add(
+        "azure",
+        "DefaultEndpointsProtocol=https;AccountName=a;AccountKey={};EndpointSuffix=core",
+        m(86) + "==",
+    )
+    add(
+        "sas",
+        "https://a.blob.core.example.com/c?sv=2022-11-02&sp=r&sig={}",
+        quote(m(43, ALNUM + "+/") + "=", safe=""),
+    )
     add("curl user", "curl -u ann:{} https://x.example.com", pw())
     add("curl --user", "curl --user ann:{} https://x.example.com", pw())
     add("mysql -p", "mysql -h h -u root -p{} app", m(12), kept=" app")
@@ -193,7 +243,12 @@ def named_texts(seed: int) -> list[Planted]:
     add("cookie", "Cookie: theme=dark; sessionid={}; lang=zh", m(26), kept="theme=dark")
     add("set-cookie", "Set-Cookie: sid={}; Path=/; HttpOnly; SameSite=Lax", m(26), kept="Path=/; HttpOnly")
     add("oauth", "https://app.example.com/callback?code={}&state=" + m(4), m(40))
-    add("aws pair", "aws_access_key_id = {}\naws_secret_access_key = {}", "AK" + "IA" + m(16, string.ascii_uppercase), m(40, ALNUM + "+/"))
+    add(
+        "aws pair",
+        "aws_access_key_id = {}\naws_secret_access_key = {}",
+        "AK" + "IA" + m(16, string.ascii_uppercase),
+        m(40, ALNUM + "+/"),
+    )
     add("aws pair unnamed", "{} {}", "AK" + "IA" + m(16, string.ascii_uppercase), m(40, ALNUM))
     add("alibaba pair", "{},{}", "LT" + "AI" + m(20), m(30))
     add("heroku", "HEROKU_API_KEY={}", "-".join(m(n, HEX) for n in (8, 4, 4, 4, 12)))
@@ -208,11 +263,24 @@ def named_texts(seed: int) -> list[Planted]:
     add("yaml block", "password: |\n  {}\nnext: 1", m(20), kept="next: 1")
     inner = "ghp" + "_" + m(36)
     add("base64", "blob {}", base64.b64encode(f'{{"x": "{inner}"}}'.encode()).decode())
-    wrapped = base64.encodebytes(f"some text first\nDB_PASSWORD={pw()}\nand more text after it, to wrap".encode()).decode()
+    wrapped = base64.encodebytes(
+        f"some text first\nDB_PASSWORD={pw()}\nand more text after it, to wrap".encode()
+    ).decode()
     add("wrapped base64", "blob:\n{}\nend", wrapped.strip(), kept="end")
     value = base64.b64encode(pw().encode()).decode()
-    add("kubernetes", "apiVersion: v1\nkind: Secret\nmetadata:\n  name: x\ndata:\n  foo: {}\n", value, kept="name: x")
-    for head in ("RSA PRIVATE KEY", "EC PRIVATE KEY", "OPENSSH PRIVATE KEY", "PRIVATE KEY", "PGP PRIVATE KEY BLOCK"):
+    add(
+        "kubernetes",
+        "apiVersion: v1\nkind: Secret\nmetadata:\n  name: x\ndata:\n  foo: {}\n",
+        value,
+        kept="name: x",
+    )
+    for head in (
+        "RSA PRIVATE KEY",
+        "EC PRIVATE KEY",
+        "OPENSSH PRIVATE KEY",
+        "PRIVATE KEY",
+        "PGP PRIVATE KEY BLOCK",
+    ):
         body = maker.lines(6)
         begin, end = "-----BEGIN " + head + "-----", "-----END " + head + "-----"
         add(f"pem {head}", "key:\n" + begin + "\n{}\n" + end + "\nbye", body, kept="bye")
@@ -220,40 +288,3 @@ def named_texts(seed: int) -> list[Planted]:
         add(f"flat pem {head}", '"key": "' + begin + "\\n{}\\n" + end + '\\n", "n": 1', flat, kept='"n": 1')
         add(f"cut pem {head}", begin + "\n{}", body)
     return made
-
-
-LOOK_ALIKES = (
-    "commit 9fceb02d0ae598e95dc970b74767f19372d61af8",
-    "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855  file.tar.gz",
-    "md5: d41d8cd98f00b204e9800998ecf8427e",
-    "id: 550e8400-e29b-41d4-a716-446655440000",
-    "sessionId=7391005c-28e9-57f4-aa83-ea9365c0aeb1",
-    "git rebase --onto 1a2b3c4d5e6f7a8b9c0d1a2b3c4d5e6f7a8b9c0d",
-    "![x](data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==)",
-    '"integrity": "sha512-z4PhNX7vuL3xVChQ1m2AB9Yg5AULVxXcg/SpIdNs6c5H0NE8XYXysP+DGNKHfuwvY7kxvUdBeoGlODJ6+SfaPg=="',
-    "password=xxxxxxxx", "password: ********", "token: <your-token>", "API_KEY=your-api-key-here", "TOKEN=${TOKEN}",
-    "TOKEN=$TOKEN", "set TOKEN=%TOKEN%", "token: {{ token }}", "token: ${{ secrets.GITHUB_TOKEN }}",
-    "const token = process.env.API_TOKEN;", 'password = os.environ["DB_PASSWORD"]', "password=changeme", "apiKey: process.env.OPENAI_KEY",
-    "token = get_token()", "password: string", "password: str", "password: str | None = None", "tokens: 1200", "max_tokens=4096",
-    "token_count = 12", "tokenizer = AutoTokenizer", "secret: true", "author=Ann", "keyboard: us", "key: value", "the key is simple",
-    "password: required", "token: Optional[str] = None", "def login(user: str, password: str) -> Token:", "login(user, password=password)",
-    "self.token = token", "const { password, token } = req.body;", "if (!password) return;", "token?: string;", "private_key_path: /etc/ssl/key.pem",
-    "password_file: /run/secrets/db_password", "secret: /run/secrets/db", "key: ~/.ssh/id_rsa", "ssl_key=./certs/server.key",
-    "https://example.com:8080/a/b?c=d#e", "https://user@example.com/path", "git@github.com:owner/repo.git", "ssh://git@github.com:22/a.git",
-    "http://localhost:8080/img@2x.png", "https://cdn.example.com/npm/@scope/pkg@1.2.3/dist/index.js", "version: 1.2.3-beta.4", "2026-01-02T03:04:05.678Z",
-    "token expired at 2026-01-02", "the token is invalid", "the password is required", "密码不能为空", "请输入密码", "密码长度至少8位", "令牌已过期", "忘记密码？",
-    "命令: ls -la", "密钥长度: 2048", "Authorization: Bearer <token>", "Authorization: Bearer $TOKEN", "Bearer token authentication", "auth: basic",
-    "auth: oauth2-proxy", "Cookie: theme=dark", "cookie policy = strict", "input_tokens=123456 output_tokens=789", "usage: {prompt_tokens: 120, total_tokens: 300}",
-    "passed: 12 failed: 0", "bypass=true", "monkey=banana", "compass: north", "secretary: Ann", "<input type=\"password\" name=\"password\">",
-    '"password": "Password"', '"label": "Enter your password"', '"password": "请输入密码"', "hash_password(password)", "password_hash = sha256(password)",
-    "sk-learn-something-quite-long-here-now", "class=\"sk-fading-circle-animation-delay-long\"", "npm_config_registry_for_this_project_only", "AKIA is a prefix",
-    "SKIPPED_BECAUSE_NOTHING_CHANGED_HERE", "github_pattern_matching_in_long_names", "test_redact_keeps_long_snake_case_names_whole",
-    "src/components/authentication/password-reset-form.tsx", "import { TokenService } from './token.service'", "type Token = { key: string; value: number }",
-    "primary_key=True", "foreign_key: users.id", "sort_key: created_at", "key=lambda item: item.name", "cache_key = f'{a}:{b}'", "public_key: Ed25519",
-    "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----", "-----BEGIN PUBLIC KEY-----", "grep -rn 'password' src/", "--password-stdin", "mysql -u root -p app",
-    "curl -u $USER:$PASS https://x", "docker run -p 8080:80 img", "postgres://user:password@localhost/db", "postgres://${USER}:${PASS}@host/db",
-    "secret_key = settings.SECRET_KEY", "token: TokenType.ACCESS", "token: u32", "password VARCHAR(255) NOT NULL", "api_key: null", "TOKEN=", 'password=""',
-    "code=200 state=ok", "exit code=1", "error code: ECONNREFUSED", "01HZX5K3V9Q2W8R7T6Y4P1N0M3", "tool_call_id: call_abc123DEF456ghi789JKL012mno345PQ",
-    "[secret:github-token:3f9a1c22]", "password=[secret:password:0a1b2c3d]", "[private]",
-)  # fmt: skip
-"""Kept byte for byte."""
