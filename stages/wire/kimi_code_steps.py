@@ -26,10 +26,6 @@ _STEP_END = re.compile(
     rb'(?:,"usage":\{"inputOther":(\d{1,15}),"output":(\d{1,15}),"inputCacheRead":(\d{1,15})'
     rb',"inputCacheCreation":(\d{1,15})\})?[,}]'
 )
-_TOOL_RESULT = re.compile(
-    rb'tool\.result","parentUuid":"[^"\\]*","toolCallId":' + _ID + rb',"result":\{"output":"'
-)
-_TOOL_RESULT_END = re.compile(rb'"(?:,"durationMs":(\d{1,12}))?\}\},"time":(\d{13})\}$')
 _CONTENT_PART = re.compile(
     rb'content\.part","uuid":"[^"\\]*","turnId":"\d{1,15}","step":\d{1,9},"stepUuid":'
     + _ID
@@ -65,7 +61,6 @@ class CodeSteps(CodeTurns):
             b"step.e": self._short_step_end,
             b"conten": self._short_content_part,
             b"tool.c": self._short_tool_call,
-            b"tool.r": self._short_tool_result,
         }
 
     # --- shortcuts -----------------------------------------------------------------------------------------
@@ -148,28 +143,6 @@ class CodeSteps(CodeTurns):
         self.touch_file(call, tools.displayed_touch(file[1].decode(), path, self.origin.cwd))
         self.keep_call(turn, step, call)
         turn.last_line, turn.last_at = self.line, int(line[-14:-1])
-        return True
-
-    def _short_tool_result(self, line: bytes, start: int) -> bool:
-        """A good result whose output is not kept: only its length and end matter, not what it says."""
-        match = _TOOL_RESULT.match(line, start)
-        if match is None or b'"isError":' in line:
-            return False
-        waiting = self.calls.get(match[1].decode("utf-8", "replace"))
-        if not waiting:
-            return False
-        turn, call = waiting[-1]
-        end = _TOOL_RESULT_END.search(line, max(match.end() - 1, len(line) - 80))
-        if end is None or line.find(b'{"type":"', match.end()) > 0:
-            return False
-        output = ""
-        if call.name in tools.TELLING_OUTPUT:
-            value = parse(line[match.end() - 1 : end.start() + 1])
-            if type(value) is not str:
-                return False
-            output = without_system(value)
-        self.finish_call(turn, call, output, failed=False, duration=None if end[1] is None else int(end[1]))
-        turn.last_line, turn.last_at = self.line, int(end[2])
         return True
 
     # --- loop events ---------------------------------------------------------------------------------------
@@ -295,12 +268,12 @@ class CodeSteps(CodeTurns):
         turn, call = found
         result = obj(event.get("result"))
         duration = result.get("durationMs")
+        failed = result.get("isError") is True
+        output = ""
+        if failed or call.name in tools.TELLING_OUTPUT:
+            output = without_system(joined(result.get("output")))
         self.finish_call(
-            turn,
-            call,
-            without_system(joined(result.get("output"))),
-            failed=result.get("isError") is True,
-            duration=count(duration) if duration is not None else None,
+            turn, call, output, failed=failed, duration=None if duration is None else count(duration)
         )
         self.touch(turn, self.line, at)
 

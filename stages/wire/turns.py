@@ -10,7 +10,7 @@ from stages.model import Cut, FileTouch, Op, Result, Status, Steer, Step, ToolCa
 from stages.wire import caps
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class OpenCall:
     """A tool call that may still get its result."""
 
@@ -55,7 +55,7 @@ class OpenCall:
         return call
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class OpenStep:
     """``parts`` are ``[serial, text]``: the part's ordinal in the turn (see ``OpenTurn.add_text``)."""
 
@@ -71,7 +71,7 @@ class OpenStep:
         return Step(self.number, texts, tuple(call.freeze() for call in self.calls), self.finish)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class OpenTurn:
     """All that is kept of one turn. ``last_line`` counts in the file; ``end`` is set when a chunk is done."""
 
