@@ -8,8 +8,9 @@ tool's call and result show. Thinking, injections, our own tools' calls and fill
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import cache
 
 from stages import entities
 from stages.model import Fact, FactType, Refined, Turn, final_text
@@ -72,7 +73,7 @@ def refine(turn: Turn, previous: Turn | None, *, cwd: str | None) -> Refined:
     say, at = claims.last_say(reading.said)
     made = [*claims.on_the_way(reading.said[: at if at >= 0 else len(reading.said)]), *say.claims]
     touched = entities.extract_reading(reading)
-    before = asked_before(previous, words)
+    before = cache(lambda: asked_before(previous, words))
     facts = _facts(reading, asked, answer, before, made, words, touched.files_written)
     decision = any(fact.type == "decision" for fact in facts)
     summary = summarise(reading, before, asked, answer, say, facts, words)
@@ -89,7 +90,7 @@ def _facts(
     reading: Reading,
     asked: Ask,
     answer: answers.Answer | None,
-    before: str,
+    before: Callable[[], str],
     made: list[Claim],
     words: Phrases,
     written: tuple[str, ...],
@@ -103,7 +104,9 @@ def _facts(
     return _choose([*by_user, *reasons, *by_tools, *rest])
 
 
-def _from_user(asked: Ask, answer: answers.Answer | None, before: str, words: Phrases) -> Iterable[Fact]:
+def _from_user(
+    asked: Ask, answer: answers.Answer | None, before: Callable[[], str], words: Phrases
+) -> Iterable[Fact]:
     span = (asked.sentences[0].start, asked.sentences[-1].end) if asked.sentences else None
     if answer is not None and answer.choice:
         template = {"option": words.chose, "no": words.declined}.get(answer.kind, words.agreed)
@@ -139,7 +142,7 @@ def _reports_problem(text: str) -> bool:
     )
 
 
-def _placed(text: str, earlier: tuple[Sentence, ...], before: str, words: Phrases) -> str:
+def _placed(text: str, earlier: tuple[Sentence, ...], before: Callable[[], str], words: Phrases) -> str:
     """A person's sentence with what it points at beside it, if it does not stand alone: said earlier,
     or asked before.
     """
@@ -149,7 +152,7 @@ def _placed(text: str, earlier: tuple[Sentence, ...], before: str, words: Phrase
         return text
     said = [strip_lead(sentence.text) for sentence in earlier]
     about = next((said for said in reversed(said) if len(said) > 12 and not decisions.by_user(said)), "")
-    about = about or (before if points else "")
+    about = about or (before() if points else "")
     if not about:
         return text if standing else ""
     return words.context.format(text=text.rstrip(".。!！"), about=clip(about.rstrip(".。"), 110))

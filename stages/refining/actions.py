@@ -18,7 +18,7 @@ MAX_NAMES = 4
 PATH_LENGTH = 60
 FACT_LENGTH = 280
 
-_TOKENS = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'|[\w.%$-]*\w[\w.%$-]*|[^\s\w]|\s+")
+_TOKENS = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'|#?[\w.%$-]*\w[\w.%$-]*|[^\s\w]|\s+")
 _NAME = re.compile(r"[A-Za-z_\u4e00-\u9fff][\w.-]*$")
 DEFINITION = re.compile(
     r"^[ \t]*(?:export\s+(?:default\s+)?|pub(?:\(\w+\))?\s+|public\s+|private\s+|protected\s+|static\s+"
@@ -268,6 +268,8 @@ def describe_edit(edit: Edit, words: Phrases) -> str:
     and removed.
     """
     old, new = edit.old.strip("\n"), edit.new.strip("\n")
+    if old.split() == new.split():
+        return ""  # white space only
     if edit.whole and "\n" not in old and "\n" not in new and old and new:
         short = _token_change(old.strip(), new.strip())
         if short:

@@ -25,6 +25,9 @@ _REQUEST = re.compile(
     r"|需要|想要|不要|用",
     re.IGNORECASE,
 )
+_ASKS = re.compile(
+    r"[?？]|吗|^(?:is|are|does|do|did|can|could|should|will|was|were|has|have)\b", re.IGNORECASE
+)
 _ACK = re.compile(
     r"(?:(?:ok(?:ay)?|great|good|nice|perfect|cool|yes|yep|yeah|no|nope|thanks?|thank you|awesome|excellent"
     r"|hmm+|alright|right|sure|done|hi|hello|hey)(?: (?:job|work|thanks|good|then|now))?"
@@ -83,6 +86,11 @@ def ask(turn: Turn, asked: str, words: Phrases) -> Ask:
             else words.pasted.format(line=line or source)
         )
     return Ask(clip(text, ASK_LENGTH), tuple(said), line, command, "said" if text else "empty")
+
+
+def asks(text: str) -> bool:
+    """Whether a request is a question."""
+    return _ASKS.search(text) is not None
 
 
 def _special(turn: Turn, opening: str, words: Phrases) -> Ask | None:

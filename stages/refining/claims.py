@@ -29,7 +29,7 @@ _OFFER = re.compile(
 MIN_LENGTH = 8
 LOOK_BACK = 6
 """How many texts from the end are searched for one that says something."""
-MAX_TOLD = 12
+MAX_TOLD = 8
 LABEL_LENGTH = 50
 SHORT = 18
 """Shorter sentences tell an outcome only when there is no longer one."""
@@ -63,6 +63,8 @@ class Say:
 
     claims: tuple[Claim, ...]
     outcome: tuple[str, ...]
+    polar: str = ""
+    """The "yes" or "no" that it begins with."""
     announced: str = ""
     """What the last text said it would do next, if it ends by announcing an action instead of a
     conclusion.
@@ -126,8 +128,9 @@ def last_say(parts: tuple[Said, ...]) -> tuple[Say, int]:
             found += _claims(passages, part.step, final=True)
             outcome += _outcome(passages)
         if outcome or any(claim.kind for claim in found):
-            return Say(tuple(found[:MAX_CLAIMS]), tuple(outcome), announced), index
-    return Say((), (), announced), -1
+            polar = wording.POLAR.match(part.text.lstrip("*_# \n"))
+            return Say(tuple(found[:MAX_CLAIMS]), tuple(outcome), polar[0] if polar else "", announced), index
+    return Say((), (), "", announced), -1
 
 
 def _announcement(text: str) -> str:

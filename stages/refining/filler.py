@@ -5,6 +5,7 @@ praise.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from stages.refining import wording
 
@@ -104,6 +105,7 @@ def strip_lead(sentence: str) -> str:
     return sentence
 
 
+@lru_cache(maxsize=512)
 def is_filler(sentence: str) -> bool:
     """Whether a plain sentence says nothing that is worth keeping. Decisions must be looked for before."""
     sentence = strip_lead(sentence.strip())
@@ -121,6 +123,7 @@ def is_hedged(sentence: str) -> bool:
     return _HEDGES.search(sentence) is not None
 
 
+@lru_cache(maxsize=512)
 def impersonal(sentence: str) -> str:
     """Without the speaker: "I've successfully added X" → "Added X", "我已经把…" → "已经把…"."""
     sentence = strip_lead(sentence)

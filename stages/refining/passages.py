@@ -125,13 +125,11 @@ def separator_of(*texts: str) -> str:
 
 
 def sentence_case(text: str) -> str:
-    """With a capital first letter, unless the first word is a name that has none (a path, an identifier)."""
-    first = text.split(" ", 1)[0]
-    return (
-        text[:1].upper() + text[1:]
-        if first.replace("'", "").rstrip(",:").isalpha() and first.islower()
-        else text
-    )
+    """With a capital first letter, unless its first word is a name (a path, an identifier) or it is Chinese."""
+    first = text.split(" ", 1)[0].replace("'", "").rstrip(",:")
+    if not first.isalpha() or not first.islower() or CJK.search(text):
+        return text
+    return text[:1].upper() + text[1:]
 
 
 def item_head(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from stages.model import Fact, Turn
 from stages.refining import asking
@@ -10,7 +11,7 @@ from stages.refining.answers import Answer
 from stages.refining.asking import Ask
 from stages.refining.claims import Say
 from stages.refining.phrases import Phrases
-from stages.refining.prose import clip, joined
+from stages.refining.prose import CJK, clip, joined
 from stages.refining.reading import Reading
 
 SUMMARY_LENGTH = 280
@@ -18,7 +19,7 @@ VAGUE_LENGTH = 60
 """Requests up to this length that point at something ("implement this") get what came before beside them."""
 ARROW = " → "
 _VAGUE = re.compile(
-    r"(?:^| )(?:this|that|it|these|those|them|the (?:plan|approach|change|fix|same)|again|continue)"
+    r"(?:^| )(?:this|that|it|these|those|them|the (?:plan|approach|change|fix|same)|continue)"
     r"(?=$|[.,!?]| (?:in|to|with|from|and|please|now|too|as well|on|for|again|implementation|plan|approach"
     r"|clearer|one|instead)\b)"
     r"|^(?:start|begin|keep|go on|proceed)\b(?! (?:the|a|an|with)\b)|这个|那个|它|继续|这样|同样|一样"
@@ -29,7 +30,7 @@ _VAGUE = re.compile(
 
 def summarise(
     reading: Reading,
-    before: str,
+    before: Callable[[], str],
     asked: Ask,
     answer: Answer | None,
     say: Say,
@@ -40,8 +41,11 @@ def summarise(
     head = clip(_head(asked, answer, before, words), SUMMARY_LENGTH // 2 + 10)
     state = _state(reading, say, words)
     room = SUMMARY_LENGTH - len(head) - len(ARROW) - (len(state) + 2 if state else 0)
+    said = _with_polarity(say.outcome, say.polar) if asking.asks(asked.text) else say.outcome
     tell = not say.announced and reading.turn.status != "cancelled"
-    came = _came(say, facts, room, words, tell=tell) if asked.kind != "interrupted" or say.outcome else ""
+    came = (
+        _came(said, say, facts, room, words, tell=tell) if asked.kind != "interrupted" or say.outcome else ""
+    )
     if state:
         came = f"{came.rstrip('.。')}{words.join}{state}" if came else state
     if head and came:
@@ -56,14 +60,14 @@ def summarise(
     )
 
 
-def _head(asked: Ask, answer: Answer | None, before: str, words: Phrases) -> str:
+def _head(asked: Ask, answer: Answer | None, before: Callable[[], str], words: Phrases) -> str:
     if asked.kind == "interrupted":
-        return f"{asked.text}: {before}" if before else asked.text
+        return f"{asked.text}: {before()}" if before() else asked.text
     if answer is None:
         vague = len(asked.text) <= VAGUE_LENGTH and asked.kind == "said" and _VAGUE.search(asked.text)
-        if not vague or not before:
+        if not vague or not before():
             return asked.text
-        return words.context.format(text=asked.text.rstrip(".。"), about=clip(before, 90))
+        return words.context.format(text=asked.text.rstrip(".。"), about=clip(before(), 90))
     if answer.kind == "option":
         chosen = words.chose.format(number=answer.number, option=answer.text)
         return f"{chosen} ({answer.rest})" if answer.rest else chosen
@@ -71,7 +75,7 @@ def _head(asked: Ask, answer: Answer | None, before: str, words: Phrases) -> str
         return words.agreed.format(question=answer.text)
     if answer.kind == "no" and answer.text:
         return words.declined.format(question=answer.text)
-    context = answer.text or before
+    context = answer.text or before()
     return (
         words.context.format(text=asked.text.rstrip(".。!！"), about=clip(context, 110))
         if context
@@ -104,10 +108,20 @@ def _state(reading: Reading, say: Say, words: Phrases) -> str:
     return words.midway.format(line=clip(say.announced, 80)) if say.announced else ""
 
 
-def _came(say: Say, facts: tuple[Fact, ...], room: int, words: Phrases, *, tell: bool) -> str:
+def _with_polarity(outcome: tuple[str, ...], polar: str) -> tuple[str, ...]:
+    """The sentences with the yes or no that answers the question in front, which elsewhere is mere acknowledgement."""
+    if not polar or not outcome or outcome[0].lower().startswith(polar.lower()):
+        return outcome
+    mark = "，" if CJK.search(outcome[0]) else ": "
+    return (f"{polar}{mark}{outcome[0]}", *outcome[1:])
+
+
+def _came(
+    said: tuple[str, ...], say: Say, facts: tuple[Fact, ...], room: int, words: Phrases, *, tell: bool
+) -> str:
     """The outcome in the agent's words, else (or when it stopped midway) in the facts' words."""
     told = ""
-    for sentence in say.outcome if tell else ():
+    for sentence in said if tell else ():
         longer = joined([told, sentence]) if told else sentence
         if told and len(longer) > room:
             break

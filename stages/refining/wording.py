@@ -142,6 +142,13 @@ STRONG_WORDS = (
     "综上",
     "推荐",
 )
+POLAR = re.compile(
+    r"(?:(?:yes|yep|yeah|no|nope|not quite|not really|it can|it does|it is)(?=[,.:;!—– ])"
+    r"|(?:是的?|不是|不用|不行|行|可以|不可以|对|不对|没有|不会|会|能|不能|有)"
+    r"(?=[，。,.：:；！—]))",
+    re.IGNORECASE,
+)
+"""How an answer to a yes-or-no question begins."""
 HERE_IS = re.compile(
     r"here(?:'s|’s| is| are) (?:a (?:summary|list|breakdown) of )?(?:what (?:i|we)(?:'ve| have)? (?:did"
     r"|implemented|added|changed|fixed|created|was done)[^:：]*[:：]$|)",

@@ -332,6 +332,24 @@ def test_the_summary_speaks_the_language_of_the_conversation() -> None:
     assert "npm run dev failed" in english.summary
 
 
+@pytest.mark.parametrize(
+    ("asked", "answer", "told"),
+    [
+        ("Can we cache it?", "Yes: the cache is keyed by the lock file now.", "Yes: "),
+        ("will comments show up in the text?", "No, comments are stored in a map of their own.", "No"),
+        ("撤销之后要不要立刻断开？", "不用。连接在 15 分钟内自然断开。", "不用，"),
+        ("fix the cache", "Yes, the cache key holds the tenant now.", "The cache key"),
+    ],
+)
+def test_yes_and_no_are_kept_where_they_answer(asked: str, answer: str, told: str) -> None:
+    assert refined(turn(asked, step(answer))).summary.split(" → ")[1].startswith(told)
+
+
+def test_white_space_edits_are_not_described() -> None:
+    facts = refined(turn("fix the linting", step(edit("a.py", "  x", " x")))).facts
+    assert [fact.text for fact in facts] == ["Edited a.py."]
+
+
 def test_mixed_turns_keep_both_languages() -> None:
     answer = (
         "## 完成\n- 端口已从 3000 改为 **3001**\n- config key: `端口`\n\n"
