@@ -27,6 +27,7 @@ from pipeline.store.database import Database
 from pipeline.store.sources import Source
 from pipeline.store.turns import apply_batch, drop_old_generation
 from pipeline.workers import Workers
+from stages.split import StateMismatch
 from stages.tail import SourceError, SourceRewritten, Verdict, verdict
 from stages.wire.contract import Origin
 
@@ -206,9 +207,14 @@ class _Run:
         else:
             source = replace(source, generation=source.generation + 1)
         while True:
-            batch = await self.workers.run(
-                fold, replace(job, dictionary=codec.dictionary(self.database.dictionary))
-            )
+            shared = codec.dictionary(self.database.dictionary)
+            try:
+                batch = await self.workers.run(fold, replace(job, dictionary=shared))
+            except StateMismatch:
+                # The saved state is damaged or another program version's: what the wire says counts.
+                source, first = replace(source, generation=source.generation + 1), True
+                job = replace(job, checkpoint=None, state=None)
+                continue
             if batch.checkpoint is None:  # nothing complete in it yet
                 return
             await send.send(Folded(source, batch, first))

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from pipeline.catchup import catch_up
 from pipeline.report import Report
+from pipeline.store import codec
 from pipeline.store.database import open_database
 from pipeline.store.turns import find, fingerprint
 from pipeline.workers import Workers
@@ -189,3 +190,26 @@ def test_store_files_are_private(tmp_path: Path) -> None:
     fill(store, inventory(SAMPLES / "a_plain" / "home"))
     assert store.stat().st_mode & 0o777 == 0o600
     assert store.parent.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_damaged_state_is_read_again_from_the_start(jobs: int, tmp_path: Path) -> None:
+    shutil.copytree(SAMPLES / "b_resume" / "home", tmp_path / "home")
+    found = inventory(tmp_path / "home")
+    wire = next((tmp_path / "home").rglob("wire.jsonl"))
+    data = wire.read_bytes()
+    lines = data.splitlines(keepends=True)
+    wire.write_bytes(b"".join(lines[:50]))
+    store = tmp_path / "a.sqlite"
+    fill(store, found)
+
+    async def damage() -> None:
+        async with open_database(store) as database:
+            await database.execute("UPDATE source SET state=?", (codec.compress(b'{"v":0}'),))
+
+    anyio.run(damage)
+    with wire.open("ab") as file:
+        file.write(b"".join(lines[50:]))
+    fill(store, found, jobs=jobs)
+    fill(tmp_path / "fresh.sqlite", found)
+    assert content(store) == content(tmp_path / "fresh.sqlite")
