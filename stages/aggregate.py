@@ -17,19 +17,24 @@ from stages.continuity import Cut, probabilities, threads
 from stages.evidence import Evidence, Stats, blended, evidence
 from stages.expansion import EMPTY, Expansion, expand, sure_turns
 from stages.model import Pointer, RefinedTurn, Theme, TurnKey, Via
-from stages.seeds import Seed, agreement, families, prepare, relevance, strength
+from stages.seeds import Seed, families, prepare, relevance, strength
 
 MEMBER = 0.5
 """Probability from which a turn belongs."""
-ROUNDS = 2
-MIN_CUT, MAX_CUT = 0.15, 0.8
-SURE, VERY_SURE = 0.7, 0.9
-FOLLOW_TRUST = 0.3
-SOLO = 0.8
-CUT_AT = 0.5
+ROUNDS = 3
+"""Looks at the corpus: each learns from the members that the one before found."""
+CUT_AT = 0.48
 """Where between the means of background and theme the cut lies."""
-COMPANY = 0.7
-"""What keeping a typical sure turn's company proves by itself."""
+MIN_CUT, MAX_CUT = 0.15, 0.8
+COMPANY = 0.55
+"""What keeping a typical member's company proves by itself, without any seed."""
+SOLO = 0.62
+"""What a seed is still worth where it stands without any of the company it usually keeps (another sense)."""
+SURE, VERY_SURE = 0.85, 0.9
+"""Probabilities from which a turn is learnt from: with evidence of its own, and as a mere follow-up."""
+FOLLOW_TRUST = 0.3
+FOUND = 0.3
+"""Strength from which a seed counts as found in a turn."""
 MACHINE_ORIGINS = ("goal", "cron", "task")
 
 Place = tuple[str, str, int]
@@ -172,8 +177,6 @@ def read(seeds: Sequence[str], items: Sequence[Evidence], stats: Stats) -> Readi
         sure = _sure(scores, chances, cut, first=turn == 0)
         expansion = expand(items, sure, stats, known)
         support = [expansion.support(item) for item in items]
-        if expansion.weights:
-            trust = agreement(prepared, table, support)
         scores = [
             _both(relevance(row, trust, kin), company) for row, company in zip(table, support, strict=True)
         ]
@@ -186,13 +189,19 @@ def read(seeds: Sequence[str], items: Sequence[Evidence], stats: Stats) -> Readi
     return Reading(verdicts, cut.at, expansion, prepared)
 
 
-def _sure(scores: Sequence[float], chances: Sequence[float], cut: Cut, *, first: bool) -> dict[int, float]:
+def _sure(
+    scores: Sequence[float],
+    chances: Sequence[float],
+    cut: Cut,
+    *,
+    first: bool,
+) -> dict[int, float]:
     """The turns to learn from, with trust: at first those that the seeds prove best, then all likely members.
 
     The second look takes in the facets that the best turns do not show, and what follow-ups call things.
     """
     if first:
-        return {index: scores[index] ** 2 for index in sure_turns(scores)}
+        return {index: scores[index] for index in sure_turns(scores)}
     return {
         index: chance * max(scores[index], FOLLOW_TRUST)
         for index, chance in enumerate(chances)
@@ -237,7 +246,7 @@ def _verdict(
     cut: float,
     stats: Stats,
 ) -> Verdict:
-    found = tuple(seed.text for seed in seeds if strength(seed, item, stats) >= 0.3)
+    found = tuple(seed.text for seed in seeds if strength(seed, item, stats) >= FOUND)
     company = tuple(term for term in expansion.weights if term in item.bag)
     via: Via = "seed" if found else "entity" if score >= cut else "follow-up"
     return Verdict(item.turn.key, round(score, 4), round(chance, 4), via, found, company)

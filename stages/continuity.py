@@ -18,23 +18,25 @@ from itertools import groupby
 from stages.cues import carries_on, turns_away
 from stages.evidence import Evidence, Stats, similarity
 
-PRIOR = 0.15
+PRIOR = 0.14
 """Probability that a new discussion is about the theme before any evidence."""
-PULL = 4.0
-"""Log-odds of full evidence for or against."""
-AGAINST = 0.6
+PULL = 3.1
+"""Log-odds of the evidence of a typical member; the best have MOST times as much."""
 MOST = 1.2
-FULL_VOICE = 3.5
+AGAINST = 0.8
+"""Log-odds, as a share of PULL, of a turn that has nothing of the theme and says something new aloud."""
+FULL_VOICE = 3.8
 """New terms, weighted by rarity, from which a turn speaks fully for itself."""
 KNOWN_VOICE = 0.3
 """How much a term counts that the talk before had already."""
 TOLD_VOICE = 0.5
+"""Loudness of a paste without own words, which speaks through its summary."""
 FOLLOWING_VOICE = 0.5
 SHORT_CHARS = 80
 """A short message that carries on (“commit it”, “提交一下”) speaks mostly for what it follows."""
 PAIR_VOICE = 0.45
 """A pair of Chinese characters is about half a word."""
-CONTEXT = 3
+CONTEXT = 4
 """Turns before it that a turn may be continuing."""
 LONG_PAUSE_MS = 6 * 3_600_000
 

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 
 from stages.evidence import BACKGROUND, Evidence, Stats
 
-SURE_SHARE = 0.65
+SURE_SHARE = 0.75
 """A turn is sure when its relevance is at least this share of the best three turns' mean."""
 MAX_TERMS = 32
-MIN_LIFT = 3.0
-MIN_COVER = 0.25
+MIN_LIFT = 5.0
+MIN_COVER = 0.2
 """Share of the sure turns that must have a term before it witnesses."""
 
 
@@ -36,10 +36,6 @@ class Expansion:
             return 0.0
         total = sum(weight * item.bag[term] for term, weight in self.weights.items() if term in item.bag)
         return min(1.0, total / self.typical)
-
-    def entities(self) -> frozenset[str]:
-        """The witness terms that are typed entities."""
-        return frozenset(term for term in self.weights if ":" in term)
 
 
 EMPTY = Expansion({}, 0.0)

@@ -23,8 +23,6 @@ CLEAR = 0.3
 COMMONNESS = 2.0
 SMALL = 20
 """Turns of other talk imagined beside a small corpus."""
-LONELY = 0.8
-"""What is left of a seed's reliability when nothing else of the theme ever stands beside it."""
 
 _GAPS = re.compile(r"[\s_\-]+")
 
@@ -142,26 +140,3 @@ def relevance(strengths: Sequence[float], trust: Sequence[float], kin: Sequence[
     for family in kin:
         doubt *= 1.0 - max(trust[index] * strengths[index] for index in family)
     return 1.0 - doubt
-
-
-def agreement(
-    seeds: Sequence[Seed], table: Sequence[Sequence[float]], support: Sequence[float]
-) -> list[float]:
-    """Each seed's reliability given the company kept where it occurs: an ambiguous seed is often found alone.
-
-    ``table`` holds a row of strengths a turn, ``support`` the expansion's; another seed in the turn is
-    company too.
-    """
-    trust = []
-    for index, seed in enumerate(seeds):
-        met = total = 0.0
-        for row, company in zip(table, support, strict=True):
-            others = max(
-                (row[other] * seeds[other].reliability for other in range(len(seeds)) if other != index),
-                default=0.0,
-            )
-            met += row[index] * max(min(1.0, company * 1.5), others)
-            total += row[index]
-        kept = met / total if total else 0.0
-        trust.append(seed.reliability * min(1.0, LONELY + (1.0 - LONELY) * 1.5 * kept))
-    return trust

@@ -20,7 +20,7 @@ ASK_CHARS = 130
 OUTCOME_CHARS = 200
 MAX_TURNING_POINTS = 3
 MAX_OPEN = 5
-CLOSED_OVERLAP = 0.4
+CLOSED_OVERLAP = 0.5
 """Share of an open end's terms that later facts must take up to close it."""
 
 _CONTEXT = re.compile(r"\s*[(（][^()（）]*(?:[(（][^()（）]*[)）][^()（）]*)*[)）]\s*$")
