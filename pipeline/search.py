@@ -28,9 +28,9 @@ from stages.query import Query, parse, parse_text
 from stages.snippet import Excerpt, Matcher, Span, defuse, one_line, shorten
 
 LIMIT_MOST = 100
-CLOSER = 10
+CLOSER = 16
 """Best turns whose texts are looked at: do the terms stand together, and in what the person asked?"""
-NEAR_CHARS = 120
+NEAR_CHARS = 100
 QUESTION_CHARS = 1500
 QUESTION_SPAN = 300
 FLOOR, NEAR, ASKED = 0.1, 1.0, 1.0

@@ -31,8 +31,10 @@ LENT_TO_PARENT = 0.6
 """What an occurrence in a sub-agent's turn counts for the turn that called it."""
 COMMON_ASKED = 0.3
 """How likely a common token of a turn stands in the person's own words."""
-ALSO_SHARE = 0.5
+ALSO_SHARE = 0.6
 """What a synonym counts beside the word."""
+IDF_POWER = 0.8
+"""Rarity counts a little less than its logarithm: in a small history rare words are rare by chance."""
 PARTS_SHARE = 0.5
 """What an identifier's parts count beside its whole."""
 STOP_SHARE = 0.05
@@ -157,7 +159,9 @@ class Evidence:
         else:
             flags = self.folded(posting.turns)
         count = flags.bit_count()
-        weight = math.log(1 + (max(self.snapshot.total, count) - count + 0.5) / (count + 0.5)) + 0.02
+        weight = (
+            math.log(1 + (max(self.snapshot.total, count) - count + 0.5) / (count + 0.5)) ** IDF_POWER + 0.02
+        )
         if token in tokens.STOP_WORDS:
             weight *= STOP_SHARE
         common = flags.to_bytes(self.size, "little") if posting.counts is None else b""
