@@ -38,7 +38,6 @@ ECHO_BYTES = 16 * 1024 * 1024
 """… and only as many as make this many bytes of searching (but at least 4)."""
 
 _OURS = re.compile(rb"\[secret:[a-z0-9-]{1,40}:[0-9a-f]{8}\]|\[private\]")
-_OPEN = re.compile(rb"<private(?:\s[^<>]{0,200})?>")
 _EDGE = re.compile(rb"<(/?)private(?:\s[^<>]{0,200})?>")
 _BLOCK_KINDS = frozenset(("private", "private-key"))
 
@@ -152,21 +151,28 @@ def _touches(span: Span, ours: list[tuple[int, int]]) -> bool:
 
 
 def _private(low: bytes) -> list[Span]:
-    """``<private>`` spans, nested ones as one, an unclosed one to the end of the text."""
+    """``<private>`` spans, nested ones as one, an unclosed one to the end of the text.
+
+    An opening that is never closed and stands alone in quotes is a mention of the tag: ```<private>```.
+    """
     spans: list[Span] = []
     start, depth = -1, 0
-    if b"<private" not in low:
-        return spans
-    for edge in _EDGE.finditer(low):
+    last_close = low.rfind(b"</private") if b"<private" in low else -1
+    for edge in _EDGE.finditer(low) if b"<private" in low else ():
         if edge[1] and depth:
             depth -= 1
             if depth == 0:
                 spans.append(Span(start, edge.end(), "private", b""))
-        elif not edge[1]:
+        elif not edge[1] and (edge.start() < last_close or not _quoted(low, edge.start(), edge.end())):
             start, depth = (edge.start() if depth == 0 else start), depth + 1
     if depth:
         spans.append(Span(start, len(low), "private", b""))
     return spans
+
+
+def _quoted(data: bytes, start: int, end: int) -> bool:
+    mark = data[end : end + 1]
+    return mark == data[start - 1 : start] and mark in (b"`", b'"', b"'")
 
 
 def _merge(data: bytes, spans: list[Span]) -> list[Span]:

@@ -24,17 +24,24 @@ from stages.secret_values import (
 )
 
 NEEDLES = (b"pass", b"pwd", b"secret", b"token", b"key", b"auth", b"cred")
-NEEDLES_CJK = ("密", "令")
+NEEDLES_CJK = ("密", "令", "钥")
 _AFTER = re.compile(
-    rb"[a-z0-9_-]{0,40}+(?P<close>\\{0,3}[\"'`]?\]?(?:\[\d{0,4}\])?\*{0,2}+>?+)"
-    rb"(?P<sep>[ \t]*(?:=>|:=|={1,3}|!==?|\xef\xbc\x9a|:|\xef\xbc\x9d)[ \t]*(?:\(\s{0,40}(?=[\"']))?|"
-    rb"[ \t]{1,8}(?:is|was)[ \t:]{1,8}|"
-    rb"[ \t]*(?:\xe6\x98\xaf|\xe4\xb8\xba)[\xef\xbc\x9a: \t]{0,8}|[ \t]{1,8}|\([ \t]*(?=\\{0,3}[\"'`])|"
-    rb",[ \t]*(?=\\{0,3}[\"'`])|(?<=>))"
+    rb"[a-z0-9_-]{0,40}+(?P<close>\\{0,3}[\"'`]?\]?(?:\[\d{0,4}\])?\*{0,2}+>?+)(?P<sep>"
+    rb"[ \t]*(?:=>|:=|={1,3}|!==?|\xef\xbc\x9a|:|\xef\xbc\x9d)[ \t]*(?:\(\s{0,40}(?=[\"']))?"
+    rb"|[ \t]{1,8}(?:is|was|-{1,2}>|\xe2\x86\x92)[ \t:]{1,8}"
+    rb"|[ \t]*(?:\xe6\x98\xaf|\xe4\xb8\xba)[\xef\xbc\x9a: \t]{0,8}"
+    rb"|,?(?:\r?\n|\\{1,2}n)?[ \t]{0,40}\\{0,3}[\"']?value\\{0,3}[\"']?:[ \t]*"  # name: X, value: Y
+    rb"|[ \t]{1,8}(?:\|[ \t]*)?"
+    rb"|[(,][ \t]*(?=\\{0,3}[\"'`])"
+    rb"|(?<=>))"
 )
-_MOUTH = "口".encode()  # of 口令
+_MADE_NEXT = re.compile(rb"[\"'`]|[!-/:-~]{0,40}[0-9]")
+_WORD_BEFORE = re.compile(
+    rb"(?:api|access|secret|private|account|auth|signing|encryption|master|shared|storage|deploy|license|ssh) $"
+)
+_BEFORE_SIGN = ("口".encode(), "秘".encode(), "私".encode())  # 口令, 秘钥, 私钥
 _CJK_NAME = re.compile(
-    "(?:密码|口令|密钥|密匙|令牌)".encode()
+    "(?:密码|口令|密钥|密匙|令牌|秘钥|私钥)".encode()
     + rb"(?P<close>\\{0,3}[\"'`]?\]?\*{0,2})(?:\([^()\n]{0,40}\)|\xef\xbc\x88[^\n]{0,40}?\xef\xbc\x89)?"
     + b"(?P<sep>[ \t]*(?:"
     + "(?:就|应该|现在)?(?:是|为|设为|设置为|设成|改成|改为|用的是|用)".encode()
@@ -63,7 +70,7 @@ _BLOCK = re.compile(
     rb"[|>][+-]?[1-9]?[ \t]*\r?\n(?P<indent>[ \t]+)(?P<text>\S[^\n]{0,4000}(?:\n(?P=indent)\S[^\n]{0,4000}"
     rb"){0,200})"
 )
-_LOGIN = re.compile(rb"(?:^|\s)(?:login|machine|default)\s+\S+[\s\S]{0,120}$")
+_LOGIN = re.compile(rb"\blogin\s+\S{1,128}\s+(?:account\s+\S{1,128}\s+)?$")
 _SHELL_NAME = re.compile(rb"[A-Z][A-Z0-9_]*$")
 
 _MARKS = {b"ivate ": "key-block", b"-user-": "putty", b"kind: ": "kubernetes"}
@@ -80,7 +87,7 @@ def scan_names(data: bytes, low: bytes, cjk: Sequence[str], marks: set[str]) -> 
         at = low.find(needle)
         while at >= 0:
             step = at + len(needle)
-            if needle == b"pass" and low[at - 3 : at] == b"ssh":
+            if needle == b"pass" and (low[at - 3 : at] == b"ssh" or low.startswith(b"word-stdin", step)):
                 marks.add("sshpass")
             if data[at - 1] in _MARK_ENDS and (mark := _MARKS.get(low[at - 6 : at])):
                 marks.add(mark)
@@ -93,7 +100,7 @@ def scan_names(data: bytes, low: bytes, cjk: Sequence[str], marks: set[str]) -> 
         sign = word.encode()
         at = low.find(sign)
         while at >= 0:
-            start = at - 3 if low[at - 3 : at] == _MOUTH else at
+            start = at - 3 if low[at - 3 : at] in _BEFORE_SIGN else at
             named = _CJK_NAME.match(low, start)
             if named is not None and (span := _chinese(data, start, named)):
                 yield span
@@ -103,13 +110,8 @@ def scan_names(data: bytes, low: bytes, cjk: Sequence[str], marks: set[str]) -> 
 def _chinese(data: bytes, start: int, named: re.Match[bytes]) -> Span | None:
     word = data[start : start + 6].decode("utf-8", "replace")
     strong = word in ("密码", "口令")
-    return _value(
-        data,
-        named.end(),
-        Name.PASSWORD if strong else Name.TOKEN,
-        Form.LOOSE,
-        (strong and "password") or "token",
-    )
+    strength, kind = (Name.PASSWORD, "password") if strong else (Name.TOKEN, "token")
+    return _value(data, named.end(), strength, Form.LOOSE, kind)
 
 
 def _behind(data: bytes, low: bytes, at: int, after: re.Match[bytes]) -> Span | None:
@@ -117,41 +119,49 @@ def _behind(data: bytes, low: bytes, at: int, after: re.Match[bytes]) -> Span | 
     separator.
     """
     sep = after["sep"].strip()
-    if not sep and not _may_be_argument(low, at) and after["close"][-1:] != b">":
+    if (
+        sep in (b"", b"|")
+        and after["close"][-1:] != b">"
+        and not _may_be_argument(data, low, at, after.end())
+    ):
         return None
-    start = at - len(data[max(0, at - 48) : at]) + len(data[max(0, at - 48) : at].rstrip(_IDENTIFIER))
-    name_end = after.start("close")
-    strength = name_strength(data[start:name_end])
+    before = data[max(0, at - 48) : at]
+    start = at - len(before) + len(before.rstrip(_IDENTIFIER))
+    name = data[start : after.start("close")]
+    if start == at and name == data[at : at + 3] and (word := _WORD_BEFORE.search(low, max(0, at - 12), at)):
+        name = word[0][:-1] + b"_" + name  # "api key"
+    strength = name_strength(name)
     if strength == Name.NOTHING:
         return None
-    value_at = after.end()
-    flag = data[start : start + 1] == b"-"
+    kind = _kind(strength, name.lower())
     if after["close"].endswith(b">"):
-        return (
-            None if sep else _element(data, start, value_at, strength, _kind(strength, low[start:name_end]))
-        )
-    if not sep:
-        if not flag and not (strength >= Name.PASSWORD and _LOGIN.search(low, max(0, start - 160), start)):
-            return None
-        form = Form.TIGHT if _ends_argument(data, value_at) else Form.LOOSE
-    elif sep in (b"(", b","):
-        form = Form.CALLED
-    else:
-        tight = after["sep"] == b"=" and not data[value_at - 2 : value_at - 1].isspace()
-        form = Form.TIGHT if tight else Form.LOOSE
-    if form == Form.TIGHT and sep and _SHELL_NAME.match(data, start, name_end):
-        form = Form.SHELL
-    if (
-        sep == b":"
-        and (annotated := _ANNOTATED.match(data, value_at))
-        and data[annotated.end() - 1 : annotated.end() + 1] != b"=="
-    ):
+        return None if sep else _element(data, start, after.end(), strength, kind)
+    form = _form(data, low, start, name, strength, after)
+    value_at = after.end()
+    annotated = _ANNOTATED.match(data, value_at) if sep == b":" else None
+    if annotated is not None and data[annotated.end() - 1 : annotated.end() + 1] != b"==":
         value_at = annotated.end()
-    return _value(data, value_at, strength, form, _kind(strength, low[start:name_end]))
+    return _value(data, value_at, strength, form, kind)
 
 
-def _may_be_argument(low: bytes, at: int) -> bool:
-    """Whether a value may follow after a space alone: behind ``--name`` or in a line of .netrc."""
+def _form(data: bytes, low: bytes, start: int, name: bytes, strength: Name, after: re.Match[bytes]) -> Form:
+    """How the value behind ``after`` is written."""
+    sep, at = after["sep"].strip(), after.end()
+    if sep in (b"", b"|"):
+        login = strength >= Name.PASSWORD and _LOGIN.search(low, max(0, start - 160), start)
+        argument = not sep and (data[start : start + 1] == b"-" or login)
+        return Form.TIGHT if argument and _ends_argument(data, at) else Form.SPACED
+    if sep in (b"(", b","):
+        return Form.CALLED
+    if after["sep"] != b"=" or data[at - 2 : at - 1].isspace():
+        return Form.LOOSE
+    return Form.SHELL if _SHELL_NAME.match(name) else Form.TIGHT
+
+
+def _may_be_argument(data: bytes, low: bytes, at: int, value: int) -> bool:
+    """Whether a value may follow after a space alone: behind ``--name``, in .netrc, or if it has a digit."""
+    if _MADE_NEXT.match(data, value):
+        return True
     return low.rfind(b"-", max(0, at - 24), at) >= 0 or low.rfind(b"login", max(0, at - 160), at) >= 0
 
 
@@ -224,7 +234,7 @@ def _quoted(data: bytes, opened: re.Match[bytes], name: Name, form: Form, kind: 
     scheme = _SCHEME.match(value)
     if scheme is not None and len(pieces) == 1 and _credential(value[scheme.end() :]):
         return Span(start + scheme.end(), end, "authorization", value[scheme.end() :])
-    written = Form.CALLED if form == Form.CALLED else Form.QUOTED
+    written = form if form <= Form.CALLED else Form.QUOTED
     return Span(start, end, kind, value) if is_secret(value, name, written) else None
 
 

@@ -49,6 +49,9 @@ _DASH_P = re.compile(rb"\s(?:-p|-a)(?:[\"']([^\"'\n]{3,128})[\"']|([^\s\"'=:/]{4
 _DASH_P_SPACE = re.compile(
     rb"\s(?:-p|-a|-w|-P)[ =](?:[\"']([^\"'\n]{3,128})[\"']|([^\s\"'\-/:][^\s\"']{2,127}))(?=[\s\"';|&)]|$)"
 )
+_PIPED = re.compile(
+    rb"\b(?:echo|printf)[ \t]+(?:-n[ \t]+)?[\"']?([^\s\"'|$]{4,512})[\"']?[ \t]*\|[^\n|]{0,200}--password-stdin"
+)
 _SQL_CLIENT = re.compile(
     rb"\b(?:mysql|mariadb|mysqldump|mysqladmin|mysqlimport|mycli|mongo|mongosh|mongodump|sqlcmd)\b"
 )
@@ -81,7 +84,9 @@ def scan_shapes(data: bytes, low: bytes, marks: set[str]) -> Iterator[Span]:
     yield from _urls(data)
     yield from _cookies(data, low)
     yield from _signatures(data, low)
-    yield from _commands(data, low, (*_CLIENTS, b"sshpass") if "sshpass" in marks else _CLIENTS)
+    yield from _commands(
+        data, low, (*_CLIENTS, b"sshpass", b"--password-stdin") if "sshpass" in marks else _CLIENTS
+    )
     if b":5432:" in data:
         for line in _PGPASS.finditer(data):
             yield Span(line.start(1), line.end(1), "password", line[1])
@@ -185,6 +190,9 @@ def _command(data: bytes, low: bytes, start: int, end: int) -> Iterator[Span]:
         for match in _CURL_USER.finditer(data, start, end):
             if not placeholder(match[2]):
                 yield Span(match.start(2), match.end(2), "password", match[2])
+    for match in _PIPED.finditer(data, start, end):
+        if not placeholder(match[1]):
+            yield Span(match.start(1), match.end(1), "password", match[1])
     for client, pattern in ((_SQL_CLIENT, _DASH_P), (_LOGIN_CLIENT, _DASH_P), (_LOGIN_CLIENT, _DASH_P_SPACE)):
         found = client.search(line)
         if found is None:

@@ -29,11 +29,12 @@ class Name(IntEnum):
 class Form(IntEnum):
     """How the value is written: the tighter the form, the less the value itself must prove."""
 
-    CALLED = 0  # password("value"), get("password", "value")
-    LOOSE = 1  # name: value, name = value, "the password is value"
-    TIGHT = 2  # name=value, --name value, .netrc
-    SHELL = 3  # NAME=value: everything up to the next space belongs to it
-    QUOTED = 4  # name = "value"
+    SPACED = 0  # name value: only what looks random
+    CALLED = 1  # password("value"), get("password", "value")
+    LOOSE = 2  # name: value, name = value, "the password is value"
+    TIGHT = 3  # name=value, --name value, .netrc
+    SHELL = 4  # NAME=value: everything up to the next space belongs to it
+    QUOTED = 5  # name = "value"
 
 
 _WORD = re.compile(rb"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
@@ -199,6 +200,8 @@ def is_secret(value: bytes, name: Name, form: Form) -> bool:
     """Whether ``value``, written in ``form`` behind a name of strength ``name``, has to go."""
     value = value[:VALUE_BYTES]
     if name == Name.NOTHING or len(value) < 4 or _never(value):
+        return False
+    if form == Form.SPACED and (_UUID_OR_HEX.match(value) or not (random_looking(value) and mixed(value))):
         return False
     if form != Form.QUOTED and _is_identifier(value):
         return False
