@@ -12,6 +12,7 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -50,6 +51,8 @@ class App:
         self.env = env
         self.cwd = cwd
         self.active = 0
+        self.idle = anyio.Event()
+        """Set when the last call in flight ends."""
         self.bus = InMemorySubscriptionBus()
         self._tasks: anyio.abc.TaskGroup | None = None
         self._service: Service | None = None
@@ -132,7 +135,7 @@ def bounded(text: str) -> str:
 
 def create_server(env: Mapping[str, str] | None = None, cwd: str | None = None) -> tuple[Server[App], App]:
     """A server for the workspace ``cwd`` (default: the current directory) under the environment ``env``."""
-    app = App(dict(os.environ if env is None else env), cwd or os.getcwd())
+    app = App(dict(os.environ if env is None else env), cwd or str(Path.cwd()))
     server: Server[App] = Server(
         NAME,
         version=VERSION,
@@ -175,10 +178,14 @@ async def _call_tool(ctx: Context, params: types.CallToolRequestParams) -> types
         await ctx.session.report_progress(done, total, word)
 
     app.active += 1
+    if app.idle.is_set():
+        app.idle = anyio.Event()
     try:
         text, failed = await app.call(params.name, params.arguments, progress)
     finally:
         app.active -= 1
+        if not app.active:
+            app.idle.set()
     if params.name in WRITES and not failed:
         await _announce(ctx)
     return types.CallToolResult(content=[types.TextContent(text=text)], is_error=failed)

@@ -37,7 +37,7 @@ def serve(over_http: bool = False, port: int = PORT, workspace: str | None = Non
     from server.app import create_server
 
     logs.set_up(os.environ)
-    server, app = create_server(os.environ, workspace or os.getcwd())
+    server, app = create_server(os.environ, workspace)
     if over_http:
         from server.http import run as run_http
 

@@ -31,6 +31,7 @@ FRESH_S = 600.0
 """A wire that was not written for this long holds no call that is being made now."""
 RUNNING_MS = 5 * 60 * 1000
 """An open turn runs while its last record is younger (as ``stages.split.status_at``)."""
+MAIN = "main"
 LOOKS, PAUSE_S = 5, 0.02
 """Kimi writes in batches: the call may reach the disk a moment after it reaches us."""
 
@@ -42,6 +43,8 @@ class Current:
     session: Session | None
     how: str
     candidates: tuple[Session, ...] = ()
+    turn_id: int | None = None
+    """The turn that makes the call, where its log showed it."""
 
 
 async def current_session(space: Space, call: Call) -> Current:
@@ -58,11 +61,11 @@ async def current_session(space: Space, call: Call) -> Current:
         return Current(None, "no session was recorded in this workspace yet")
     asking = await _by_call(candidates, call)
     if len(asking) == 1:
-        return Current(asking[0], "its log holds this very call")
-    running = await _running(space, asking or candidates)
+        return Current(asking[0][0], "its log holds this very call", turn_id=asking[0][1])
+    running = await _running(space, [session for session, _ in asking] or candidates)
     if len(running) == 1 and not asking:
         return Current(running[0], "it alone has a turn that runs")
-    left = tuple(asking or running)
+    left = tuple(session for session, _ in asking) or tuple(running)
     if left:
         return Current(None, f"ambiguous: {len(left)} sessions may be asking", left)
     return Current(None, "unknown: no session has a turn that runs")
@@ -92,7 +95,7 @@ def _by_map(space: Space, sessions: Sequence[Session]) -> list[Session]:
 # --- the call in the logs ----------------------------------------------------------------------------------
 
 
-async def _by_call(sessions: Sequence[Session], call: Call) -> list[Session]:
+async def _by_call(sessions: Sequence[Session], call: Call) -> list[tuple[Session, int | None]]:
     now = time.time()
     fresh = [(session, wire) for session in sessions for wire in _fresh_wires(session, now)]
     for look in range(LOOKS if fresh else 0):
@@ -113,11 +116,15 @@ def _fresh_wires(session: Session, now: float) -> Iterator[Path]:
             continue
 
 
-def _holding(wires: Sequence[tuple[Session, Path]], tool: str, given: Mapping[str, Any]) -> list[Session]:
-    found: dict[str, Session] = {}
+def _holding(
+    wires: Sequence[tuple[Session, Path]], tool: str, given: Mapping[str, Any]
+) -> list[tuple[Session, int | None]]:
+    found: dict[str, tuple[Session, int | None]] = {}
     for session, wire in wires:
-        if session.session_id not in found and holds_open_call(_tail(wire), tool, given):
-            found[session.session_id] = session
+        if session.session_id not in found and (calls := open_calls(_tail(wire), tool, given)):
+            # A sub-agent's turn numbers are its own: they would name another turn of the session.
+            turn = next(iter(calls.values())) if wire.parent.name == MAIN else None
+            found[session.session_id] = (session, turn)
     return list(found.values())
 
 
@@ -132,9 +139,12 @@ def _tail(wire: Path) -> bytes:
     return data if size <= TAIL_BYTES else data[data.find(b"\n") + 1 :]
 
 
-def holds_open_call(data: bytes, tool: str, given: Mapping[str, Any]) -> bool:
-    """Whether these last lines of a wire hold a call of ``tool`` with these arguments and no result yet (WIRE §5)."""
-    calls: set[str] = set()
+def open_calls(data: bytes, tool: str, given: Mapping[str, Any]) -> dict[str, int | None]:
+    """Calls of ``tool`` with these arguments in these last lines of a wire that have no result yet (WIRE §5).
+
+    By call id, with the number of the turn that made each.
+    """
+    calls: dict[str, int | None] = {}
     name = tool.encode()
     for line in data.split(b"\n"):
         if b"ool" not in line or not (name in line or b"esult" in line):
@@ -145,24 +155,27 @@ def holds_open_call(data: bytes, tool: str, given: Mapping[str, Any]) -> bool:
             continue
         if isinstance(record, dict):
             _note(record, tool, given, calls)
-    return bool(calls)
+    return calls
 
 
-def _note(record: Mapping[str, Any], tool: str, given: Mapping[str, Any], calls: set[str]) -> None:
+def _note(
+    record: Mapping[str, Any], tool: str, given: Mapping[str, Any], calls: dict[str, int | None]
+) -> None:
     """Add the record's call to ``calls``, or take out the one whose result it is; both dialects."""
     event, message = record.get("event"), record.get("message")
     if isinstance(event, dict):
         if event.get("type") == "tool.call" and _same(event.get("name"), event.get("args"), tool, given):
-            calls.add(str(event.get("toolCallId")))
+            turn = str(event.get("turnId", ""))
+            calls[str(event.get("toolCallId"))] = int(turn) if turn.isdigit() else None
         elif event.get("type") == "tool.result":
-            calls.discard(str(event.get("toolCallId")))
+            calls.pop(str(event.get("toolCallId")), None)
     elif isinstance(message, dict) and isinstance(payload := message.get("payload"), dict):
         function = payload.get("function")
         if message.get("type") == "ToolCall" and isinstance(function, dict):
             if _same(function.get("name"), function.get("arguments"), tool, given):
-                calls.add(str(payload.get("id")))
+                calls[str(payload.get("id"))] = None
         elif message.get("type") == "ToolResult":
-            calls.discard(str(payload.get("tool_call_id")))
+            calls.pop(str(payload.get("tool_call_id")), None)
 
 
 def _same(name: object, args: object, tool: str, given: Mapping[str, Any]) -> bool:

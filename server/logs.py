@@ -40,7 +40,7 @@ class QuietFile(RotatingFileHandler):
             return
         super().emit(record)
 
-    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the name is logging's
+    def handleError(self, record: logging.LogRecord) -> None:
         """A full or read-only disk must not fill stderr."""
 
 

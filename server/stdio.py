@@ -19,6 +19,7 @@ from contextlib import suppress
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.stdio import stdio_server
 
@@ -69,10 +70,11 @@ class InputLines:
         return [line.decode("utf-8", "replace") for line in lines if line.strip()]
 
     async def _last_answers(self) -> None:
+        """Let calls that came before the end answer: whoever pipes requests in may still read."""
         with anyio.move_on_after(LAST_ANSWERS_S):
-            await anyio.sleep(0)
+            await anyio.lowlevel.checkpoint()
             while self._app.active:
-                await anyio.sleep(0.01)
+                await self._app.idle.wait()
 
 
 class Output:

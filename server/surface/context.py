@@ -52,6 +52,7 @@ TOOLS = (
             "max_output_chars": number(least=300, most=45_000, default=6000),
             "cursor": text("from the answer before"),
             "format": choice("text", "json", default="text"),
+            "save_view": switch("keep it for list_search_views"),
         },
         ("query",),
     ),

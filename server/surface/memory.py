@@ -38,7 +38,7 @@ TOOLS = (
         "Read one memory whole by its key (or folder/key as cited). On a miss it names the nearest keys.",
         "memory:recall",
         "read",
-        {"key": KEY, "folder": FOLDER},
+        {"key": KEY, "folder": FOLDER, "cursor": text("from the answer before")},
         ("key",),
     ),
     Tool(

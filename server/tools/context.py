@@ -59,11 +59,10 @@ async def search_context(call: Call) -> str:
             raise BadInput(f"the index is not there yet: {freshness.reason}", hint="Ask again in a moment.")
         return f"No turn matches: no session was recorded in {space.label} yet."
     answer = await space.searcher.search(request, freshness)
-    if space.settings.tools == "all":
-        await keep_view(space, answer, request)
+    kept = await keep_view(space, answer, request) if call["save_view"] else ""
     if call["format"] == "json":
         return orjson.dumps(answer.json(call["max_output_chars"])).decode()
-    return answer.text(call["max_output_chars"])
+    return "\n".join(part for part in (kept, answer.text(call["max_output_chars"] - len(kept) - 1)) if part)
 
 
 async def load_turn_context(call: Call) -> str:

@@ -1,105 +1,58 @@
-"""Kept searches, in the files of the compatible server: ``searches/search-<hash>.json``.
-
-They are written where their tools are listed (``KIMI_MEMORY_TOOLS=all``): nobody else would read them.
-"""
+"""Kept searches: pointer lists that somebody asked for, in the compatible server's files."""
 
 from __future__ import annotations
 
-import hashlib
-from pathlib import Path
-from typing import Any
+from dataclasses import replace
 
 from anyio import to_thread
 
-from pipeline.answers import Answer, iso, local_time
+from pipeline.answers import Answer
 from pipeline.errors import BadInput, PipelineError
 from pipeline.search_request import SearchRequest
-from pipeline.store import files
+from pipeline.store.views import delete_view, list_views, read_view, save_view
 from server.call import Call
 from server.pages import fenced
 from server.space import Space
 from stages.snippet import one_line, shorten
-from stages.tokens import words
-
-KEPT = 200
-PREFIX = "search-"
 
 
-def view_key(query: str) -> str:
-    """The compatible server's key: md5 of the lower-cased, sorted terms."""
-    terms = "-".join(sorted({word.lower() for word, _ in words(query)}))
-    return PREFIX + hashlib.md5(terms.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()[:12]
+async def keep_view(space: Space, answer: Answer, request: SearchRequest) -> str:
+    """Keep a search; says where, or why not. A disk that refuses costs the view, never the answer."""
+    kept = replace(answer, query=space.redact(answer.query))
 
+    def save() -> str:
+        return save_view(
+            space.layout.root,
+            kept,
+            now=space.service.now(),
+            gap_seconds=request.cluster_gap_seconds,
+            max_cluster_size=request.max_cluster_size,
+        )
 
-async def keep_view(space: Space, answer: Answer, request: SearchRequest) -> None:
-    """Keep a search with hits. A disk that refuses costs the view, not the answer."""
-    if not answer.hits or request.cursor:
-        return
-    query = space.redact(request.query)
-    value = {
-        "query": query,
-        "createdAt": iso(space.service.now()),
-        "totalMatches": answer.total,
-        "totalRefined": 0,
-        "gapSeconds": request.cluster_gap_seconds,
-        "maxClusterSize": request.max_cluster_size,
-        "skippedSessions": [],
-        "clusters": [
-            {
-                "sessionId": cluster.session_id,
-                "hitTurnId": cluster.hit_turn_ids[0] if cluster.hit_turn_ids else None,
-                "memberCount": len(cluster.turn_ids),
-                "refinedCount": 0,
-                "members": [{"sessionId": cluster.session_id, "turnId": turn} for turn in cluster.turn_ids],
-            }
-            for cluster in answer.clusters
-        ],
-    }
-    await to_thread.run_sync(_write, space.layout.searches, view_key(query), value)
-
-
-def _write(folder: Path, key: str, value: dict[str, Any]) -> None:
     try:
-        files.write_json(folder / f"{key}.json", value)
-        for path in _paths(folder)[KEPT:]:
-            files.remove(path)
-    except PipelineError:
-        return
-
-
-def _paths(folder: Path) -> list[Path]:
-    """The kept searches, newest first."""
-    if not folder.is_dir():
-        return []
-    dated = [(path.stat().st_mtime_ns, path) for path in folder.glob(f"{PREFIX}*.json") if path.is_file()]
-    return [path for _, path in sorted(dated, reverse=True)]
+        return f"kept as {await to_thread.run_sync(save)}"
+    except PipelineError as error:
+        return f"not kept: {error.message}"
 
 
 async def list_search_views(call: Call) -> str:
-    """The kept searches."""
+    """The kept searches, newest first."""
     space = await call.space()
-    rows = []
-    for path in (await to_thread.run_sync(_paths, space.layout.searches))[: call["limit"]]:
-        value = files.read_json(path)
-        if isinstance(value, dict):
-            clusters = value.get("clusters")
-            count = len(clusters) if isinstance(clusters, list) else 0
-            query = shorten(one_line(str(value.get("query", ""))), 120)
-            when = str(value.get("createdAt", ""))[:16].replace("T", " ") or local_time(None)
-            rows.append(
-                f"{path.stem}  {when}  {value.get('totalMatches', 0)} matches, {count} clusters  {query}"
-            )
-    return fenced("\n".join(rows)) or "No search is kept yet."
+    views = await to_thread.run_sync(list_views, space.layout.root, call["limit"])
+    rows = [
+        f"{view.key}  {view.created_at[:16].replace('T', ' ')}  {view.total} matches, {view.clusters} clusters  "
+        f"{shorten(one_line(view.query), 120)}"
+        for view in views
+    ]
+    return fenced("\n".join(rows)) or "No search is kept: search_context with save_view keeps one."
 
 
 async def delete_search_view(call: Call) -> str:
     """Delete a kept search; refined turns are shared by all and stay."""
     space = await call.space()
-    key = call["key"].removesuffix(".json")
-    known = {path.stem: path for path in _paths(space.layout.searches)}
-    if key not in known:
-        if key.startswith(PREFIX) and key.removeprefix(PREFIX).isalnum():
-            return f"{key}: is not there (any more)."
-        raise BadInput(f"key: no kept search {shorten(key, 60)!r}", hint="list_search_views gives the keys.")
-    await to_thread.run_sync(files.remove, known[key])
-    return f"{key}: deleted. No turn was."
+    key = call["key"].strip().removesuffix(".json")
+    if await to_thread.run_sync(delete_view, space.layout.root, key):
+        return f"{key}: deleted. No turn was."
+    if key.startswith("search-") and read_view(space.layout.root, key) is None and len(key) == 19:
+        return f"{key}: is not there (any more)."
+    raise BadInput(f"key: no kept search {shorten(key, 60)!r}", hint="list_search_views gives the keys.")
