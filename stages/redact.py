@@ -34,7 +34,7 @@ NEARBY = 9 * 1024
 ECHOES = 64
 """At most so many of a text's secrets are looked for in the rest of the text, where no name tells them."""
 
-ECHO_BYTES = 16 * 1024 * 1024
+ECHO_BYTES = 4 * 1024 * 1024
 """… and only as many as make this many bytes of searching (but at least 4)."""
 
 _OURS = re.compile(rb"\[secret:[a-z0-9-]{1,40}:[0-9a-f]{8}\]|\[private\]")
