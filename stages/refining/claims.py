@@ -63,6 +63,8 @@ class Say:
 
     claims: tuple[Claim, ...]
     outcome: tuple[str, ...]
+    spoken: bool = True
+    """Whether sentences tell the outcome, not only list items."""
     polar: str = ""
     """The "yes" or "no" that it begins with."""
     announced: str = ""
@@ -123,14 +125,19 @@ def last_say(parts: tuple[Said, ...]) -> tuple[Say, int]:
         part = parts[index]
         found: list[Claim] = []
         outcome: list[str] = []
+        spoken = False
         for offset, window in windows(part.text):
             passages = passages_of(blocks(window, part.start + offset))
             found += _claims(passages, part.step, final=True)
-            outcome += _outcome(passages)
+            told, whole = _outcome(passages)
+            outcome += told
+            spoken = spoken or whole
         if outcome or any(claim.kind for claim in found):
             polar = wording.POLAR.match(part.text.lstrip("*_# \n"))
-            return Say(tuple(found[:MAX_CLAIMS]), tuple(outcome), polar[0] if polar else "", announced), index
-    return Say((), (), "", announced), -1
+            return Say(
+                tuple(found[:MAX_CLAIMS]), tuple(outcome), spoken, polar[0] if polar else "", announced
+            ), index
+    return Say((), (), announced=announced), -1
 
 
 def _announcement(text: str) -> str:
@@ -194,8 +201,8 @@ def _item_kind(text: str, role: str, hints: int) -> FactType | None:
     return kind_of(text, role, True, hints)
 
 
-def _outcome(passages: list[Passage]) -> list[str]:
-    """The sentences that tell what came of it, the best first: conclusions, then the top."""
+def _outcome(passages: list[Passage]) -> tuple[list[str], bool]:
+    """What tells the outcome, the best first (conclusions, then the top), and whether it is sentences."""
     told: list[tuple[int, int, str]] = []
     for at, passage in enumerate(passages):
         block, role = passage.block, passage.role
@@ -212,9 +219,9 @@ def _outcome(passages: list[Passage]) -> list[str]:
     told.sort(key=lambda entry: entry[:2])
     spoken = [text for rank, _, text in told if rank < ITEM_RANK]
     if spoken or not told:
-        return spoken
-    texts = [text.rstrip(".;。；") for _, _, text in told[:4]]
-    return [sentence_case(separator_of(*texts).join(dict.fromkeys(texts)))]
+        return spoken, bool(spoken)
+    texts = [text.rstrip(".;!。；！:：") for _, _, text in told[:4]]
+    return [sentence_case(separator_of(*texts).join(dict.fromkeys(texts)))], False
 
 
 def _is_strong(text: str) -> bool:
@@ -231,20 +238,18 @@ def _is_lesser(text: str) -> bool:
 
 
 def _told(sentence: str, passages: list[Passage], at: int) -> str:
+    """A sentence as an outcome tells it, a lead-in with its items; ``""`` if it says nothing."""
     raw = strip_lead(sentence)
-    opens = raw.endswith((":", "："))
-    if opens and (match := wording.HERE_IS.match(raw)):
-        return (
-            with_items(impersonal(raw[match.end() :]), passages, at, room=TOLD_LENGTH)[0]
-            if _lists(passages, at)
-            else ""
-        )
-    if is_filler(raw) or wording.VACUOUS.match(raw):
+    here = wording.HERE_IS.match(raw) if raw.endswith((":", "：")) else None
+    if here is None and (is_filler(raw) or wording.VACUOUS.match(raw)):
         return ""
-    text = sentence_case(impersonal(raw))
-    if not opens:
+    text = sentence_case(impersonal(raw[here.end() :] if here else raw))
+    if not raw.endswith((":", "：")):
         return text
-    return with_items(text, passages, at, room=TOLD_LENGTH)[0] if _lists(passages, at) else ""
+    if not _lists(passages, at):
+        return ""
+    joined, end = with_items(text, passages, at, room=TOLD_LENGTH)
+    return joined if end is not None else ""
 
 
 def _lists(passages: list[Passage], at: int) -> bool:

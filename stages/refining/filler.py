@@ -86,7 +86,10 @@ _LEADING_ZH = re.compile(
 _HEDGES = re.compile(
     r"\b(?:might|may(?!\s+\d)|maybe|perhaps|possibly|probably|likely|could be|i think|i believe|i suspect"
     r"|seems?|appears?"
-    r"|not sure|should (?:probably|be able|help)|let's see|assuming|identify (?:if|where|whether|why)"
+    r"|not sure"
+    r"|should (?:probably|be able|help|now|all|work|pass|resolve|fix|start|be (?:fixed|resolved|working))"
+    r"|let's see|assuming"
+    r"|identify (?:if|where|whether|why)"
     r"|if the (?:issue|problem|cause))\b|可能|也许|大概|或许|估计|似乎|好像|应该是|我猜|我怀疑|不确定",
     re.IGNORECASE,
 )

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from stages.refining import wording
 from stages.refining.filler import impersonal
-from stages.refining.prose import CJK, Block, Sentence, clip, plain, sentences
+from stages.refining.prose import CJK, Block, Sentence, clip, last_clause, plain, sentences
 
 JOINED_LENGTH = 280
 """Characters of a lead-in with its items."""
@@ -20,7 +20,7 @@ _BARE_LEAD = re.compile(
     r"|we) (?:did|changed)|我(?:做了|已)?|改动|修改|主要改动|具体改动)[:：]",
     re.IGNORECASE,
 )
-_BOLD_HEAD = re.compile(r"\s*(?:\d[.)]\s*)?\*\*([^*\n]{2,120})\*\*\s*[:：—–-]?\s*(.*)")
+_BOLD_HEAD = re.compile(r"\s*(?:\d[.)]\s*)?\*\*([^*\n]{2,120})\*\*(\s*[:：—–-])?\s*(.*)")
 
 
 @dataclass(slots=True)
@@ -39,6 +39,8 @@ class Passage:
 @lru_cache(maxsize=4_096)
 def role_of(lead: str, section: str) -> str:
     """What a lead-in and a heading say their text is about: next, howto, options, conclusion or nothing."""
+    if section and wording.PROPOSES.search(section):
+        return "options"
     for text in (lead, section):
         if not text:
             continue
@@ -70,7 +72,7 @@ def passages_of(parsed: list[Block]) -> list[Passage]:
         role = role_of(lead, section) or sticky
         text = block.text.rstrip("*_ ")
         if block.kind == "para" and text.endswith((":", "：")):
-            role = role_of(plain(text).rstrip(":： "), section) or sticky
+            role = role_of(last_clause(text), section) or sticky
         elif block.kind == "para" and not block.lead:
             role, sticky = role_of("", section), ""
         if role in ("howto", "options"):
@@ -91,14 +93,18 @@ def with_items(
     end: int | None = None
     used = len(text)
     level = -1
+    section = ""
     for passage in passages[at + 1 : at + 40]:
         other = passage.block
         if other.kind != "item":
             if other.parent >= 0 and heads:
                 continue
             break
-        if block.kind == "item" and other.level <= block.level:
+        if passage.role == "options" or (block.kind == "item" and other.level <= block.level):
             break
+        if other.section != (section or block.section) and (heads or block.kind == "item"):
+            break
+        section = other.section
         level = other.level if level < 0 else level
         if other.level > level:
             continue
@@ -116,7 +122,7 @@ def with_items(
         return text, None
     if _BARE_LEAD.fullmatch(text):
         return sentence_case(separator_of(text, heads[0]).join(heads)), end
-    return f"{text} {separator_of(text, heads[0]).join(heads)}", end
+    return f"{text} {separator_of(text, heads[0]).join(heads)}".strip(), end
 
 
 def separator_of(*texts: str) -> str:
@@ -125,7 +131,7 @@ def separator_of(*texts: str) -> str:
 
 
 def sentence_case(text: str) -> str:
-    """With a capital first letter, unless its first word is a name (a path, an identifier) or it is Chinese."""
+    """With a capital first letter, unless its first word is a name (path, identifier) or it is Chinese."""
     first = text.split(" ", 1)[0].replace("'", "").rstrip(",:")
     if not first.isalpha() or not first.islower() or CJK.search(text):
         return text
@@ -137,11 +143,12 @@ def item_head(text: str) -> str:
     bold = _BOLD_HEAD.match(text)
     if bold is None:
         return impersonal(plain(text)).rstrip(".。:： ")
-    head, rest = plain(bold[1]).rstrip(":： "), plain(bold[2])
+    head, rest = plain(bold[1]).rstrip(":： "), plain(bold[3])
     if not rest:
         return head
     if rest[0] in "(（":
         return f"{head} {rest}".rstrip(".。:： ")
     if wording.VERB.match(head) and " " in head:
-        return f"{head} {rest}".rstrip(".。:： ") if rest[0].islower() and len(rest) < 60 else head
+        between = ": " if bold[2] or bold[1].rstrip().endswith((":", "：")) else " "
+        return f"{head}{between}{rest}".rstrip(".。:： ") if rest[0].islower() and len(rest) < 60 else head
     return f"{head}: {rest}".rstrip(".。:： ")

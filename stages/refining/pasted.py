@@ -136,7 +136,8 @@ _LOG_LINE = re.compile(
     r"|[{}\[\]()<>;,'\"`+*=_-]{1,6}\s*$|-{3,}|={3,}|\d+ (?:errors?|warnings?|passing|failing)\b|(?:import"
     r"|export|const|let|var|return|def|class|function) .{0,200}[;{(:]\s*$"
     r"|\w+: (?:undefined|null|true|false|\d+|'[^']*'|\"[^\"]*\"|\{.*|\[.*),?$"
-    r"|Found \d+ (?:errors?|warnings?|problems?)|Failed to compile"
+    r"|Found \d+ (?:errors?|warnings?|problems?)"
+    r"|Failed to compile|Did you mean |All exports of |The export \w+ |Import trace|The types of "
     r"|Creating an optimized|Caused by:|error(?:\[E\d+\]"
     r"|\s+TS\d+)?: |error:|warning: |fatal: |✖ )"
 )

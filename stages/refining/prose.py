@@ -73,6 +73,7 @@ _ENDS = re.compile(
     r"|[.!?]+[\"')\]*_`]{0,3}(?=\s+[\"'(\[*_`]{0,3}[A-Z0-9\u4e00-\u9fff✅❌@/`]|\s*$|[\u4e00-\u9fff])"
     r"|\n+"
 )
+_CLAUSE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
 _CASUAL_ENDS = re.compile(r"[。！？]+[”’」』）)\"]?|[.!?]+[\"')\]]{0,2}(?=\s|$|[\u4e00-\u9fff])|\n+")
 _ABBREVIATION = re.compile(
     r"(?:\b(?:e\.g|i\.e|vs|etc|cf|approx|no|fig|mr|dr|st)|\b[A-Z]|^\s*\d{1,2}|\.)$", re.IGNORECASE
@@ -216,9 +217,14 @@ class _Reader:
             self.stack = []
         self._add("para", stripped, start, start + len(stripped))
         if stripped.rstrip("*_ ").endswith((":", "：")) and indent < 2:
-            self.lead = plain(stripped).rstrip(":： ")
+            self.lead = last_clause(stripped)
         elif indent < 2:
             self.lead = ""
+
+
+def last_clause(text: str) -> str:
+    """The last sentence of a lead-in, plain, without its colon: what its list is about."""
+    return plain(_CLAUSE_END.split(text[-300:])[-1]).rstrip(":： ")
 
 
 def _continues(last: Block, line: str) -> bool:

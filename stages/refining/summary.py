@@ -18,6 +18,8 @@ SUMMARY_LENGTH = 280
 VAGUE_LENGTH = 60
 """Requests up to this length that point at something ("implement this") get what came before beside them."""
 ARROW = " → "
+_TELLING = ("changed", "result", "error", "decision", "reason", "next")
+"""In which order facts tell what came of a turn that does not say it itself."""
 _VAGUE = re.compile(
     r"(?:^| )(?:this|that|it|these|those|them|the (?:plan|approach|change|fix|same)|continue)"
     r"(?=$|[.,!?]| (?:in|to|with|from|and|please|now|too|as well|on|for|again|implementation|plan|approach"
@@ -39,10 +41,11 @@ def summarise(
 ) -> str:
     """At most ``SUMMARY_LENGTH`` characters, in the conversation's language; never empty."""
     head = clip(_head(asked, answer, before, words), SUMMARY_LENGTH // 2 + 10)
-    state = _state(reading, say, words)
+    state = _state(reading, say, words) if asked.kind not in ("interrupted", "shell") else ""
     room = SUMMARY_LENGTH - len(head) - len(ARROW) - (len(state) + 2 if state else 0)
     said = _with_polarity(say.outcome, say.polar) if asking.asks(asked.text) else say.outcome
-    tell = not say.announced and reading.turn.status != "cancelled"
+    explained = any(fact.type == "reason" for fact in facts)
+    tell = not say.announced and reading.turn.status != "cancelled" and (say.spoken or not explained)
     came = (
         _came(said, say, facts, room, words, tell=tell) if asked.kind != "interrupted" or say.outcome else ""
     )
@@ -109,7 +112,7 @@ def _state(reading: Reading, say: Say, words: Phrases) -> str:
 
 
 def _with_polarity(outcome: tuple[str, ...], polar: str) -> tuple[str, ...]:
-    """The sentences with the yes or no that answers the question in front, which elsewhere is mere acknowledgement."""
+    """The sentences behind the yes or no that answers a question (elsewhere it only acknowledges)."""
     if not polar or not outcome or outcome[0].lower().startswith(polar.lower()):
         return outcome
     mark = "，" if CJK.search(outcome[0]) else ": "

@@ -20,7 +20,7 @@ ERROR = re.compile(
 )
 NEXT = re.compile(
     r"^(?:next(?: steps?)?[:,] |to-?dos?: |remaining: |still (?:need|to do|missing|open)|you(?:'ll|’ll"
-    r"| will)? (?:still |now )?(?:need|have) to|you should (?:now |also )?|"
+    r"| will)? (?:still |now )?(?:need|have) to|you should (?!see|be able|notice|get)(?:now |also )?|"
     r"(?:the )?(?:remaining|next|follow-up|last|only) (?:step|task|work|thing|item|part)s? (?:is|are|left"
     r"|remains?)|what(?:'s| is) left|pending: |later: |下一步|接下来(?:需要|要|请|还)|待办|剩下|剩余|还需要"
     r"|还需|还剩|后续(?:需要|要|可以|再)|之后(?:需要|要)|需要你|你(?:还)?需要|请(?:重启|重新|手动|运行|执行"
@@ -94,7 +94,7 @@ NEXT_SECTION = re.compile(
 HOWTO = re.compile(
     r"(?:^|\b)(?:to (?:test|use|run|try|verify|deploy|start|view|check|see|do|set|enable|get|apply|access"
     r"|debug|create|install|configure)\b|how (?:to|it works|you|this works|they work)|usage|examples?"
-    r"|testing|test (?:the|it|scenario|steps?)|instructions|commands?|steps?(?: to)?|try (?:it|this"
+    r"|^testing\b|test (?:the|it|scenario|steps?)|instructions|commands?|steps?(?: to)?|try (?:it|this"
     r"|running)|for example|you can (?:now )?(?:test|verify|check|try|use|see|access|view)"
     r"|(?:now )?when you\b|here(?:'s| is) how|you(?:'ll| will)? (?:need|see|have|can)|this will|expected"
     r"|sample|make sure|prerequisites|alternative|you have \w+ options"
