@@ -163,9 +163,10 @@ def read(seeds: Sequence[str], items: Sequence[Evidence], stats: Stats) -> Readi
     """Judge every turn for a theme; ``items`` are ordered by session, agent and position."""
     prepared = prepare(seeds, items, stats)
     known = frozenset(term for seed in prepared for term in seed.terms)
+    able = [is_candidate(item.turn) for item in items]  # the others neither belong nor speak against
     table = [
-        tuple(strength(seed, item, stats) if is_candidate(item.turn) else 0.0 for seed in prepared)
-        for item in items
+        tuple(strength(seed, item, stats) if may else 0.0 for seed in prepared)
+        for item, may in zip(items, able, strict=True)
     ]
     kin = families(prepared)
     trust = [seed.reliability for seed in prepared]
@@ -177,11 +178,13 @@ def read(seeds: Sequence[str], items: Sequence[Evidence], stats: Stats) -> Readi
         sure = _sure(scores, chances, cut, first=turn == 0)
         expansion = expand(items, sure, stats, known)
         support = [expansion.support(item) for item in items]
+        solo = SOLO if expansion.weights else 1.0
         scores = [
-            _both(relevance(row, trust, kin), company) for row, company in zip(table, support, strict=True)
+            _both(relevance(row, trust, kin), company, solo)
+            for row, company in zip(table, support, strict=True)
         ]
         cut = adaptive_cut(scores, sure_turns(scores))
-        chances = probabilities(found, scores, cut)
+        chances = probabilities(found, [s if c else cut.at for s, c in zip(scores, able, strict=True)], cut)
     verdicts = tuple(
         _verdict(item, score, chance, prepared, expansion, cut.at, stats)
         for item, score, chance in zip(items, scores, chances, strict=True)
@@ -209,11 +212,11 @@ def _sure(
     }
 
 
-def _both(seeded: float, company: float) -> float:
+def _both(seeded: float, company: float, solo: float) -> float:
     """Own relevance and company together: each adds to the other, company alone proves less, and a seed
     without any company a little less than it would.
     """
-    seeded *= SOLO + (1.0 - SOLO) * min(1.0, 3.0 * company)
+    seeded *= solo + (1.0 - solo) * min(1.0, 3.0 * company)
     return 1.0 - (1.0 - seeded) * (1.0 - COMPANY * company * math.sqrt(company))
 
 

@@ -21,7 +21,10 @@ SUMMARY_CHARS = 280
 BREAK = 0.3
 """Below this link two neighbouring members start different clusters."""
 SAME_SUBJECT = 0.3
-"""Share of a decision's terms (by rarity among decisions) that a later one must take up."""
+SAME_FILES = 0.15
+"""Share of a decision's terms (by rarity among decisions) that a later one must take up; less where both
+touched one file.
+"""
 
 Place = tuple[str, str, int]
 
@@ -141,7 +144,10 @@ def later_decisions(theme: Theme) -> dict[tuple[str, int], tuple[Later, ...]]:
         later = tuple(
             Later(other.id, other.session_id, turn_id, other.start, said)
             for other, _, turn_id, said, others in rows[index + 1 :]
-            if other.id != cluster.id and said != text and _overlap(terms, others, spread) >= SAME_SUBJECT
+            if other.id != cluster.id
+            and said != text
+            and _overlap(terms, others, spread)
+            >= (SAME_FILES if set(cluster.files) & set(other.files) else SAME_SUBJECT)
         )
         if later:
             found[cluster.id, ordinal] = later
@@ -152,7 +158,7 @@ def _subject(text: str) -> list[str]:
     return [
         term
         for term in tokens.tokens(text)
-        if len(term) > 1 and term not in tokens.STOP_WORDS and not term.isdigit()
+        if term not in tokens.STOP_WORDS and (len(term) > 2 or not term.isascii())
     ]
 
 

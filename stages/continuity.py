@@ -36,6 +36,8 @@ SHORT_CHARS = 80
 """A short message that carries on (“commit it”, “提交一下”) speaks mostly for what it follows."""
 PAIR_VOICE = 0.45
 """A pair of Chinese characters is about half a word."""
+SAME_VOICE, SAME_LINK = 0.3, 0.1
+"""What touching the same things as the turns before takes from a turn's own voice, and adds to its link."""
 CONTEXT = 4
 """Turns before it that a turn may be continuing."""
 LONG_PAUSE_MS = 6 * 3_600_000
@@ -64,7 +66,20 @@ def voice(item: Evidence, before: Sequence[Evidence], stats: Stats) -> float:
         * (1.0 if term.isascii() else PAIR_VOICE)
         for term in sorted(terms)
     )
-    return loudness * min(1.0, new / FULL_VOICE)
+    same = same_things(item, before, stats)
+    return loudness * min(1.0, new / FULL_VOICE) * (1.0 - SAME_VOICE * same)
+
+
+def same_things(item: Evidence, before: Sequence[Evidence], stats: Stats) -> float:
+    """Which part, by rarity, of the files, symbols and other things a turn touched the turns before touched
+    too.
+    """
+    touched = [term for term in item.bag if ":" in term]
+    whole = sum(stats.rarity(term) for term in touched)
+    if not whole:
+        return 0.0
+    known = [other.bag for other in before[-CONTEXT:]]
+    return sum(stats.rarity(term) for term in touched if any(term in bag for bag in known)) / whole
 
 
 def link(before: Sequence[Evidence], after: Evidence, stats: Stats) -> float:
@@ -72,7 +87,9 @@ def link(before: Sequence[Evidence], after: Evidence, stats: Stats) -> float:
     if not before:
         return 0.0
     shared = max(similarity(item.bag, after.bag, stats) for item in before[-CONTEXT:])
-    value = 0.9 - 0.5 * voice(after, before, stats) + 0.5 * shared
+    value = (
+        0.9 - 0.5 * voice(after, before, stats) + 0.5 * shared + SAME_LINK * same_things(after, before, stats)
+    )
     if carries_on(after.own_text):
         value += 0.15
     if turns_away(after.own_text):
