@@ -118,10 +118,10 @@ def _from_user(
         if decisions.by_user(text):
             text = _placed(text, asked.sentences[:number], before, words)
             if text:
-                yield Fact("decision", text, "user", (sentence.start, sentence.end))
+                yield Fact("decision", sentence_case(text), "user", (sentence.start, sentence.end))
         elif not problem and _reports_problem(text):
             problem = True
-            yield Fact("error", text, "user", (sentence.start, sentence.end))
+            yield Fact("error", sentence_case(text), "user", (sentence.start, sentence.end))
     if asked.pasted:
         text = (
             words.failed.format(what=asked.command, line=asked.pasted.rstrip(". "))
@@ -181,7 +181,9 @@ def _from_text(
         if kind is None or not text:
             continue
         first_result = False
-        if kind not in ("next", "decision") and is_hedged(text):
+        if (kind not in ("next", "decision") and is_hedged(text)) or (
+            kind == "next" and "should now" in text
+        ):
             continue
         if not claim.final and kind not in ("reason", "decision"):
             continue
@@ -202,6 +204,7 @@ def _completed(claim: Claim, written: tuple[str, ...], reading: Reading) -> str:
             and len(written) == 1
             and not re.search(r"[\w-]+\.\w{1,5}\b|[`/()]", text)
             and len(text) < 200
+            and re.search(r"\w\.\w+$", written[0]) is not None
         ):
             return f"{written[0]}: {text}"
         return text
@@ -215,6 +218,7 @@ def _needs_file(claim: Claim, text: str, written: tuple[str, ...], reading: Read
         and claim.kind == "changed"
         and len(written) == 1
         and len(text) < 200
+        and re.search(r"\w\.\w+$", written[0]) is not None
         and _NAMES_ITS_PLACE.search(text) is None
         and not any(action.call.command for action in reading.actions)
     )
@@ -228,8 +232,7 @@ def _choose(facts: list[Fact]) -> tuple[Fact, ...]:
         bag = set(_WORDS.findall(fact.text.lower()))
         if not bag or any(_same_kind(fact.type, kind) and _overlap(bag, other) for kind, other in seen):
             continue
-        said = sentence_case(fact.text) if fact.source == "user" else fact.text
-        distinct.append(replace(fact, text=_ended(clip(said, FACT_LENGTH - 1))))
+        distinct.append(replace(fact, text=_ended(clip(fact.text, FACT_LENGTH - 1))))
         seen.append((fact.type, bag))
     shares = dict(_SHARES)
     kept: list[int] = []

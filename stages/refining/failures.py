@@ -62,7 +62,7 @@ _NOISE = re.compile(
     r"^(?:\s*$|\s*[➜$❯»] |Command failed with exit code|npm (?:ERR!|error) (?:A complete log|path|workspace"
     r"|location|command|code|Lifecycle|errno)|\s+at |\s*File \"|Traceback|\s*\^|Process exited"
     r"|npm (?:warn|notice)|> |\s*~+\^?|\[?\d+/\d+\]|(?:Exit|exit) code|node:internal|Node\.js v|\s*$"
-    r"|<[a-z_]+>$|error Command failed|Error:\s*$|ELIFECYCLE)"
+    r"|<[a-z_]+>$|(?:npm (?:ERR!|error) )?file:///|error Command failed|Error:\s*$|ELIFECYCLE)"
 )
 _REJECTED = re.compile(
     r"was not run because the user rejected|user doesn't want to proceed with this tool use"

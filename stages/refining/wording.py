@@ -86,7 +86,7 @@ CONCLUDES = re.compile(
     re.IGNORECASE,
 )
 NEXT_SECTION = re.compile(
-    r"^(?:\W|\d)*(?:(?:suggested |recommended |possible )?next|to-?do|remaining|follow[- ]?ups?|future"
+    r"^(?:\W|\d)*(?:(?:suggested |recommended |possible )?next(?!\.?js)|to-?do|remaining|follow[- ]?ups?|future"
     r"|open (?:questions|issues|ends)|still (?:open|to do)|what(?:'s| is) (?:next|left)|known (?:issues"
     r"|limitations)|limitations|下一步|后续|待办|待确认|待处理|遗留|剩余|未完成|接下来)",
     re.IGNORECASE,

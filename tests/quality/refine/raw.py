@@ -1,7 +1,7 @@
 """A second, independent look at a wire: which files its tools wrote and which calls failed, by turn number.
 
-Reads the JSON lines directly (wire format notes §4, §5), shares no code with the splitter, and understands only
-ordinary sessions of kimi-code 0.40 and later: one prompt, one turn.
+Reads the JSON lines directly (wire format notes §4, §5), shares no code with the splitter, and understands
+only ordinary sessions of kimi-code 0.40 and later: one prompt, one turn.
 """
 
 from __future__ import annotations
