@@ -53,7 +53,7 @@ def turn(
     if said.decided:
         facts.append(Fact("decision", said.decided, "text"))
     facts += [Fact("changed", f"{path}: edited.", "tool call_0") for path in said.files]
-    summary = said.user.splitlines()[0][:140] if said.answer in ("", "Done.") else said.answer[:200]
+    summary = (said.user.splitlines() or [""])[0][:140] if said.answer in ("", "Done.") else said.answer[:200]
     return RefinedTurn(
         key=TurnKey(session_id, agent, position, position, f"{session_id}-{position}"),
         origin=said.origin,
