@@ -127,9 +127,10 @@ class Evidence:
         held, touched = 0, 0
         if parts:
             held = parts[0].flags
-            for part in parts:
+            for part, name in zip(parts, term.parts, strict=True):
                 held &= part.flags
-                touched |= part.flags
+                # The 5 of qwx5 and the ts of TS2345 alone are no trace of them.
+                touched |= part.flags if len(name) > 2 and not name.isdigit() else 0
         for token in whole:
             held |= token.flags
         touched |= held
