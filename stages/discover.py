@@ -7,6 +7,7 @@ answers the first run of a theme without keywords.
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from stages.surface import Surfaces
 
 MAX_SUGGESTIONS = 12
 MAX_SEEDS = 5
-BREAK = 0.4
+BREAK = 0.5
 """Below this link a new discussion begins."""
 JOIN = 0.1
 """Similarity from which two groups of discussions are one subject."""
@@ -30,6 +31,15 @@ TERMS = 20
 """Terms by which a discussion is found and compared."""
 COMMON = 0.08
 """Terms of more than this share of the discussions (and more than 8) do not bring two together."""
+NARRATION = frozenset(
+    re.findall(
+        r"\w+",
+        "edited wrote updated added created implemented fixed removed pasted output done works working stopped ran run"
+        " tests test passed commit committed plan file files code app project change changes feature question current"
+        " 修改了 修改 已加 已改 改为 提交 已提交 添加 新增 运行 测试 问题 文件 代码 功能 现在 这个 可以",
+    )
+)
+"""Words of telling and of any work, which name no subject."""
 NAMED = 0.5
 """A subject with this share of its turns in existing themes has a name already."""
 
@@ -82,13 +92,19 @@ def suggest_seeds(turns: Sequence[RefinedTurn], name: str, *, stats: Stats | Non
 
 
 def _distinct(texts: Sequence[str]) -> tuple[str, ...]:
-    """Texts without those that another one contains or repeats."""
+    """Texts without those that another one contains, repeats or inflects (``logger``, ``logging``)."""
     kept: list[str] = []
     for text in texts:
         plain = normal(text)
-        if plain and not any(plain in normal(other) or normal(other) in plain for other in kept):
+        if plain and plain not in NARRATION and not any(_alike(plain, normal(other)) for other in kept):
             kept.append(text)
     return tuple(kept)
+
+
+def _alike(left: str, right: str) -> bool:
+    if left in right or right in left:
+        return True
+    return left.isalpha() and right.isalpha() and len(left) >= 5 and left[:5] == right[:5]
 
 
 def discover(
