@@ -14,6 +14,7 @@ import click
 
 from pipeline.commands.look import sessions, show, status, turns
 from pipeline.commands.run import index, rebuild, run
+from pipeline.commands.search import search
 from pipeline.commands.settings import config
 from pipeline.commands.themes import register as register_themes
 from pipeline.errors import ExitCode, exit_code
@@ -39,7 +40,7 @@ def cli(verbose: bool) -> None:
     )
 
 
-for command in (run, index, rebuild, turns, show, sessions, status, config):
+for command in (run, index, rebuild, search, turns, show, sessions, status, config):
     cli.add_command(command)
 register_themes(cli)
 
