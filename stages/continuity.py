@@ -82,13 +82,19 @@ def same_things(item: Evidence, before: Sequence[Evidence], stats: Stats) -> flo
     return sum(stats.rarity(term) for term in touched if any(term in bag for bag in known)) / whole
 
 
-def link(before: Sequence[Evidence], after: Evidence, stats: Stats) -> float:
-    """Probability in 0..1 that ``after`` continues what the turns ``before`` (the latest last) were about."""
+def link(before: Sequence[Evidence], after: Evidence, stats: Stats, loudness: float | None = None) -> float:
+    """Probability in 0..1 that ``after`` continues what the turns ``before`` (the latest last) were about.
+
+    ``loudness`` is the turn's voice, if known already.
+    """
     if not before:
         return 0.0
     shared = max(similarity(item.bag, after.bag, stats) for item in before[-CONTEXT:])
     value = (
-        0.9 - 0.5 * voice(after, before, stats) + 0.5 * shared + SAME_LINK * same_things(after, before, stats)
+        0.9
+        - 0.5 * (voice(after, before, stats) if loudness is None else loudness)
+        + 0.5 * shared
+        + SAME_LINK * same_things(after, before, stats)
     )
     if carries_on(after.own_text):
         value += 0.15
@@ -124,13 +130,9 @@ def threads(items: Sequence[Evidence], stats: Stats) -> list[Thread]:
     for _, group in groupby(items, key=lambda item: (item.turn.key.session_id, item.turn.key.agent_id)):
         run = tuple(group)
         before = [run[max(0, index - CONTEXT) : index] for index in range(len(run))]
-        found.append(
-            Thread(
-                run,
-                tuple(link(b, item, stats) for b, item in zip(before, run, strict=True)),
-                tuple(voice(item, b, stats) for b, item in zip(before, run, strict=True)),
-            )
-        )
+        voices = tuple(voice(item, b, stats) for b, item in zip(before, run, strict=True))
+        links = tuple(link(b, item, stats, v) for b, item, v in zip(before, run, voices, strict=True))
+        found.append(Thread(run, links, voices))
     return found
 
 

@@ -70,6 +70,10 @@ class Stats:
 
     turns: int
     frequency: Mapping[str, int]
+    _rarities: dict[str, float] = field(default_factory=dict, compare=False, repr=False)
+    _norms: dict[int, tuple[Mapping[str, float], float]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
 
     def rarity(self, term: str) -> float:
         """Normalised idf: 1 for a term of one turn, about 0 for a term of all.
@@ -77,9 +81,22 @@ class Stats:
         BACKGROUND turns of other talk are imagined beside the corpus: in a small one a theme may well be
         half of it, which makes its words frequent but not common.
         """
-        whole = self.turns + BACKGROUND
-        known = max(1, self.frequency.get(term, 0))
-        return math.log((whole + 1) / (known + 0.5)) / math.log((whole + 1) / 1.5)
+        known = self._rarities.get(term)
+        if known is None:
+            whole = self.turns + BACKGROUND
+            times = max(1, self.frequency.get(term, 0))
+            known = math.log((whole + 1) / (times + 0.5)) / math.log((whole + 1) / 1.5)
+            self._rarities[term] = known
+        return known
+
+    def norm(self, bag: Mapping[str, float]) -> float:
+        """The length of a bag under rarity; remembered, with the bag so that its id stays its own."""
+        held = self._norms.get(id(bag))
+        if held is None:
+            rarity = self.rarity
+            held = (bag, math.sqrt(sum((weight * rarity(term)) ** 2 for term, weight in bag.items())))
+            self._norms[id(bag)] = held
+        return held[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,11 +202,7 @@ def similarity(left: Mapping[str, float], right: Mapping[str, float], stats: Sta
     )
     if not dot:
         return 0.0
-    return dot / (_norm(left, stats) * _norm(right, stats))
-
-
-def _norm(bag: Mapping[str, float], stats: Stats) -> float:
-    return math.sqrt(sum((weight * stats.rarity(term)) ** 2 for term, weight in bag.items()))
+    return dot / (stats.norm(left) * stats.norm(right))
 
 
 def _add(

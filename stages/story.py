@@ -25,6 +25,10 @@ CLOSED_OVERLAP = 0.5
 
 _CONTEXT = re.compile(r"\s*[(（][^()（）]*(?:[(（][^()（）]*[)）][^()（）]*)*[)）]\s*$")
 _LABEL = re.compile(r"^\s*(?:decision|decided|决定|结论)\s*[:：]\s*", re.IGNORECASE)
+_ANSWERED = re.compile(r"\s*[(（](?:on: |承接：).*[)）][.。]?\s*$", re.DOTALL)
+_HOPE = re.compile(
+    r"\bshould (?:now|then|no longer)?\s*(?:be|work|resolve|fix|connect|show|see|start)|应该(?:已|就|能)"
+)
 _ENDS = (".", "!", "?", "…", "。", "！", "？")
 
 
@@ -39,8 +43,10 @@ def parts(summary: str) -> tuple[str, str]:
 
 
 def without_label(text: str) -> str:
-    """A decision's sentence without a leading “Decision:” or “决定：”."""
-    return _LABEL.sub("", text)
+    """A decision's sentence without a leading “Decision:” or “决定：”, and without what it answered, in
+    brackets.
+    """
+    return _ANSWERED.sub("", _LABEL.sub("", text))
 
 
 def story(theme: Theme, turns: Mapping[Place, RefinedTurn], words: Words, zone: tzinfo) -> str:
@@ -168,7 +174,11 @@ def open_ends(theme: Theme, turns: Mapping[Place, RefinedTurn]) -> list[tuple[Re
     found: list[tuple[RefinedTurn, Fact]] = []
     for index, turn in enumerate(members):
         later = members[index + 1 :]
-        found += [(turn, f) for f in turn.refined.facts if f.type == "next" and not _closed(f, turn, later)]
+        found += [
+            (turn, f)
+            for f in turn.refined.facts
+            if f.type == "next" and not _HOPE.search(f.text) and not _closed(f, turn, later)
+        ]
     return list(reversed(found))[:MAX_OPEN]
 
 

@@ -15,11 +15,39 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from typing import Any
 
+from pipeline.store.theme_refs import (
+    Ref,
+    ThemeMemory,
+    ThemeTurn,
+    cluster_json,
+    iso,
+    memory_from,
+    memory_json,
+    ms_of,
+    ref_from,
+    ref_json,
+    ref_of,
+    turn_from,
+    turn_json,
+)
 from stages.aggregate import Curation, Place
-from stages.model import Cluster, Theme, TurnKey
+from stages.model import Theme, TurnKey
+
+__all__ = [
+    "Ref",
+    "SessionTurns",
+    "ThemeMemory",
+    "ThemeRecord",
+    "ThemeTurn",
+    "cluster_json",
+    "decode",
+    "encode",
+    "fresh",
+    "iso",
+    "ref_of",
+]
 
 PRODUCER = "kimi-memory-pipeline"
 SAME_MOMENT_MS = 1_500
@@ -33,58 +61,6 @@ _FIELDS = (
     "theme", "displayName", "createdAt", "updatedAt", "producer", "seeds", "removedSeeds", "turns",
     "clusters", "memories", "pins", "exclusions",
 )  # fmt: skip
-_TURN_FIELDS = (
-    "sessionId", "agentId", "turnId", "position", "opener", "timestamp", "score", "via", "gone", "unresolved",
-)  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Ref:
-    """A reference to a turn; ``position`` is ``None`` as long as it is only an ordinal of the other
-    server.
-    """
-
-    session_id: str
-    turn_id: int
-    agent_id: str = "main"
-    position: int | None = None
-    opener: str = ""
-
-    @property
-    def place(self) -> Place | None:
-        return None if self.position is None else (self.session_id, self.agent_id, self.position)
-
-    def is_same(self, other: Ref) -> bool:
-        """The same turn: place and, where both say it, opener."""
-        if self.place is None or other.place is None:
-            return self == other
-        return self.place == other.place and (
-            self.opener == other.opener or not (self.opener and other.opener)
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class ThemeTurn:
-    """A theme's pointer as kept. ``score`` and ``via`` are ``None`` on the other server's pointers."""
-
-    ref: Ref
-    timestamp: int | None
-    score: float | None = None
-    via: str | None = None
-    gone: bool = False
-    unresolved: bool = False
-    extra: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class ThemeMemory:
-    """A linked Markdown memory."""
-
-    key: str
-    folder: str
-    title: str
-    timestamp: int | None
-    extra: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,10 +310,6 @@ def _union(left: Sequence[Ref], right: Sequence[Ref]) -> tuple[Ref, ...]:
     return (*left, *(ref for ref in right if not any(ref.is_same(held) for held in left)))
 
 
-def ref_of(key: TurnKey) -> Ref:
-    return Ref(key.session_id, key.turn_id, key.agent_id, key.position, key.opener_digest)
-
-
 def _pointer_turn(key: TurnKey, timestamp: int, score: float, via: str) -> ThemeTurn:
     return ThemeTurn(ref_of(key), timestamp, score, via)
 
@@ -350,28 +322,6 @@ def fresh(name: str, now: int) -> ThemeRecord:
 # --- JSON --------------------------------------------------------------------------------------------
 
 
-def iso(at: int | None) -> str | None:
-    """Milliseconds as ISO-8601 UTC with ms and Z."""
-    if at is None:
-        return None
-    return datetime.fromtimestamp(at / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def _ms(value: object) -> int | None:
-    """ISO-8601 (naive means UTC) or a number of ms as ms; ``None`` for anything else."""
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, int | float):
-        return int(value)
-    if not isinstance(value, str):
-        return None
-    try:
-        moment = datetime.fromisoformat(value)
-    except ValueError:
-        return None
-    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
-
-
 def encode(record: ThemeRecord) -> dict[str, Any]:
     """The JSON object of a record: known fields first, in a fixed order, then what was unknown."""
     known: dict[str, Any] = {
@@ -382,64 +332,15 @@ def encode(record: ThemeRecord) -> dict[str, Any]:
         "producer": record.producer,
         "seeds": list(record.seeds),
         "removedSeeds": list(record.removed_seeds),
-        "turns": [_turn_json(turn) for turn in record.turns],
+        "turns": [turn_json(turn) for turn in record.turns],
         "clusters": [dict(each) for each in record.clusters],
-        "memories": [_memory_json(each) for each in record.memories],
-        "pins": [_ref_json(ref) for ref in record.pins],
-        "exclusions": [_ref_json(ref) for ref in record.exclusions],
+        "memories": [memory_json(each) for each in record.memories],
+        "pins": [ref_json(ref) for ref in record.pins],
+        "exclusions": [ref_json(ref) for ref in record.exclusions],
     }
     if record.producer is None:
         del known["producer"]
     return {**known, **record.extra}
-
-
-def cluster_json(cluster: Cluster) -> dict[str, Any]:
-    """A cluster as the file and ``trace --format json`` show it."""
-    return {
-        "id": cluster.id,
-        "sessionId": cluster.session_id,
-        "agentId": cluster.agent_id,
-        "turnIds": list(cluster.turn_ids),
-        "positions": list(cluster.positions),
-        "start": iso(cluster.start),
-        "end": iso(cluster.end),
-        "summary": cluster.summary,
-        "decision": cluster.decision,
-        "decisions": [{"turnId": turn_id, "text": text} for turn_id, text in cluster.decisions],
-        "files": list(cluster.files),
-    }
-
-
-def _ref_json(ref: Ref) -> dict[str, Any]:
-    row: dict[str, Any] = {"sessionId": ref.session_id, "agentId": ref.agent_id, "turnId": ref.turn_id}
-    if ref.position is not None:
-        row["position"] = ref.position
-    if ref.opener:
-        row["opener"] = ref.opener
-    return row
-
-
-def _turn_json(turn: ThemeTurn) -> dict[str, Any]:
-    row = {**_ref_json(turn.ref), "timestamp": iso(turn.timestamp)}
-    if turn.score is not None:
-        row["score"] = turn.score
-    if turn.via is not None:
-        row["via"] = turn.via
-    if turn.gone:
-        row["gone"] = True
-    if turn.unresolved:
-        row["unresolved"] = True
-    return {**row, **turn.extra}
-
-
-def _memory_json(memory: ThemeMemory) -> dict[str, Any]:
-    row = {
-        "key": memory.key,
-        "folder": memory.folder,
-        "title": memory.title,
-        "timestamp": iso(memory.timestamp),
-    }
-    return {**row, **memory.extra}
 
 
 def decode(value: object, stem: str) -> ThemeRecord:
@@ -454,16 +355,16 @@ def decode(value: object, stem: str) -> ThemeRecord:
     return ThemeRecord(
         theme=name,
         display_name=display if isinstance(display, str) and display else name,
-        created_at=_ms(value.get("createdAt")),
-        updated_at=_ms(value.get("updatedAt")),
+        created_at=ms_of(value.get("createdAt")),
+        updated_at=ms_of(value.get("updatedAt")),
         producer=producer if isinstance(producer, str) else None,
         seeds=_texts(value, "seeds"),
         removed_seeds=_texts(value, "removedSeeds"),
-        turns=tuple(_turn(row) for row in _rows(value, "turns")),
+        turns=tuple(turn_from(row) for row in _rows(value, "turns")),
         clusters=tuple(_rows(value, "clusters")),
-        memories=tuple(_memory(row) for row in _rows(value, "memories")),
-        pins=tuple(_ref(row, "pins") for row in _rows(value, "pins")),
-        exclusions=tuple(_ref(row, "exclusions") for row in _rows(value, "exclusions")),
+        memories=tuple(memory_from(row) for row in _rows(value, "memories")),
+        pins=tuple(ref_from(row, "pins") for row in _rows(value, "pins")),
+        exclusions=tuple(ref_from(row, "exclusions") for row in _rows(value, "exclusions")),
         extra={key: each for key, each in value.items() if key not in _FIELDS},
     )
 
@@ -480,35 +381,3 @@ def _texts(value: Mapping[str, Any], name: str) -> tuple[str, ...]:
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise ValueError(f"“{name}” is no list of texts")
     return tuple(texts)
-
-
-def _ref(row: Mapping[str, Any], name: str) -> Ref:
-    session, turn, position = row.get("sessionId"), row.get("turnId"), row.get("position")
-    if not isinstance(session, str) or isinstance(turn, bool) or not isinstance(turn, int):
-        raise ValueError(f"an entry of “{name}” names no sessionId and turnId")
-    if isinstance(position, bool) or not isinstance(position, int | None):
-        raise ValueError(f"an entry of “{name}” has a position that is no number")
-    return Ref(session, turn, str(row.get("agentId") or "main"), position, str(row.get("opener") or ""))
-
-
-def _turn(row: Mapping[str, Any]) -> ThemeTurn:
-    score, via = row.get("score"), row.get("via")
-    return ThemeTurn(
-        ref=_ref(row, "turns"),
-        timestamp=_ms(row.get("timestamp")),
-        score=float(score) if isinstance(score, int | float) and not isinstance(score, bool) else None,
-        via=via if isinstance(via, str) else None,
-        gone=row.get("gone") is True,
-        unresolved=row.get("unresolved") is True,
-        extra={key: each for key, each in row.items() if key not in _TURN_FIELDS},
-    )
-
-
-def _memory(row: Mapping[str, Any]) -> ThemeMemory:
-    return ThemeMemory(
-        key=str(row.get("key", "")),
-        folder=str(row.get("folder", "memory")),
-        title=str(row.get("title", "")),
-        timestamp=_ms(row.get("timestamp")),
-        extra={key: each for key, each in row.items() if key not in ("key", "folder", "title", "timestamp")},
-    )
