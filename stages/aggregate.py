@@ -159,8 +159,9 @@ def _rank(turn: RefinedTurn) -> tuple[int, str]:
     return (turn.timestamp, repr(turn))
 
 
-def read(seeds: Sequence[str], items: Sequence[Evidence], stats: Stats) -> Reading:
+def read(seeds: Sequence[str], items: Sequence[Evidence], stats: Stats | None = None) -> Reading:
     """Judge every turn for a theme; ``items`` are ordered by session, agent and position."""
+    stats = blended(stats, items)
     prepared = prepare(seeds, items, stats)
     known = frozenset(term for seed in prepared for term in seed.terms)
     able = [is_candidate(item.turn) for item in items]  # the others neither belong nor speak against

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import ChainMap, Counter
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -70,10 +70,17 @@ class Stats:
 
     turns: int
     frequency: Mapping[str, int]
+    local: Mapping[str, int] = field(default_factory=dict)
     _rarities: dict[str, float] = field(default_factory=dict, compare=False, repr=False)
     _norms: dict[int, tuple[Mapping[str, float], float]] = field(
         default_factory=dict, compare=False, repr=False
     )
+
+    def times(self, term: str) -> int:
+        """In how many turns a term occurs; for a term that the corpus does not count, at least in how
+        many.
+        """
+        return self.frequency.get(term) or self.local.get(term, 0)
 
     def rarity(self, term: str) -> float:
         """Normalised idf: 1 for a term of one turn, about 0 for a term of all.
@@ -84,7 +91,7 @@ class Stats:
         known = self._rarities.get(term)
         if known is None:
             whole = self.turns + BACKGROUND
-            times = max(1, self.frequency.get(term, 0))
+            times = max(1, self.times(term))
             known = math.log((whole + 1) / (times + 0.5)) / math.log((whole + 1) / 1.5)
             self._rarities[term] = known
         return known
@@ -184,13 +191,15 @@ def count(everything: Iterable[Evidence]) -> Stats:
 
 
 def blended(corpus: Stats | None, items: Sequence[Evidence]) -> Stats:
-    """Corpus statistics, completed by counts of the turns at hand for terms the corpus does not count
-    (entities).
+    """Corpus statistics, completed by counts of the turns at hand for terms that the corpus does not count
+    (entities); those counts alone when there are no statistics, or older ones of fewer turns.
     """
+    if corpus is not None and corpus.local:
+        return corpus
     local = count(items)
     if corpus is None or corpus.turns < local.turns:
         return local
-    return Stats(corpus.turns, ChainMap(dict(corpus.frequency), dict(local.frequency)))
+    return Stats(corpus.turns, corpus.frequency, local.frequency)
 
 
 def similarity(left: Mapping[str, float], right: Mapping[str, float], stats: Stats) -> float:

@@ -78,7 +78,7 @@ def expand(
     scored = {
         term: math.sqrt(amount[term] / mass)
         * (inside[term] / everywhere[term])
-        * _surprise(turns[term], len(weights), stats.frequency.get(term, 0), stats.turns)
+        * _surprise(turns[term], len(weights), stats.times(term), stats.turns)
         for term in common
     }
     best = sorted(
