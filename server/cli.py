@@ -10,7 +10,23 @@ import click
 HOST, PORT = "127.0.0.1", 8931
 
 
-@click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+class _Group(click.Group):
+    """Loads ``setup`` when it is asked for: the server's start does not pay for it."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return sorted([*super().list_commands(context), "setup"])
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        if name == "setup":
+            from server.setup.commands import setup
+
+            return setup
+        return super().get_command(context, name)
+
+
+@click.group(
+    cls=_Group, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(package_name="kimi-memory-pipeline")
 @click.pass_context
 def cli(context: click.Context) -> None:
@@ -35,8 +51,10 @@ def serve(over_http: bool = False, port: int = PORT, workspace: str | None = Non
     """
     from server import logs
     from server.app import create_server
+    from server.setup.startup import finish_setup
 
     logs.set_up(os.environ)
+    finish_setup(os.environ)
     server, app = create_server(os.environ, workspace)
     if over_http:
         from server.http import run as run_http
@@ -46,6 +64,16 @@ def serve(over_http: bool = False, port: int = PORT, workspace: str | None = Non
         from server.stdio import run
 
         run(server, app)
+
+
+@cli.command()
+@click.argument("kimi_pid", default="0")
+@click.argument("store_root", default="")
+def hook(kimi_pid: str, store_root: str) -> None:
+    """Handle a Kimi Code hook event: its JSON on stdin. Silent, whatever is broken."""
+    from server.hook import main as handle_event
+
+    sys.exit(handle_event([kimi_pid, store_root]))
 
 
 def main() -> None:
