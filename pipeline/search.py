@@ -26,6 +26,7 @@ from stages.document import Document, document
 from stages.model import Turn, final_text
 from stages.query import Query, parse, parse_text
 from stages.snippet import Excerpt, Matcher, Span, defuse, one_line, shorten
+from stages.tokens import is_paired
 
 LIMIT_MOST = 100
 CLOSER = 16
@@ -80,7 +81,9 @@ class Searcher:
         cannot be read."""
         with self._lock:
             try:
-                answer = self._answer(self._opened(), request)
+                index = self._opened()
+                with index.reading():
+                    answer = self._answer(index, request)
             except sqlite3.Error as error:
                 self._drop()
                 raise StoreError(
@@ -126,6 +129,10 @@ class Searcher:
             ranking = index.rank(
                 query, replace(conditions, since=request.since, until=exclusive(request.until))
             )
+        elif any(condition.name == "decision" for condition in query.filters) and (
+            unknown := index.unrefined()
+        ):
+            note = f"{unknown} turns are not refined yet: whether they decide is not known."
         if query.only_stop_words:
             note = f"{note} Only common words: they weigh next to nothing.".strip()
         matcher = Matcher(query.terms, ranking.weights or (0.0,) * len(query.terms))
@@ -272,9 +279,7 @@ def _verbatim(query: str, texts: Document) -> bool:
 
 def _hit(item: _Closer, query: Query, detail: Detail, title: str) -> Hit:
     scored, place, turn = item.scored, item.scored.place, item.turn
-    matched = tuple(
-        one_line(term.text) for term, share in zip(query.terms, scored.shares, strict=True) if share >= 0.99
-    )
+    matched = _matched(query, scored.shares)
     width = TEXT_CHARS[detail]
     answer = final_text(turn.live_steps) or ""
     return Hit(
@@ -296,14 +301,31 @@ def _hit(item: _Closer, query: Query, detail: Detail, title: str) -> Hit:
     )
 
 
+def _matched(query: Query, shares: Sequence[float]) -> tuple[str, ...]:
+    """The terms that the turn holds, as typed; neighbouring pairs of a Han word are put together again."""
+    found: list[str] = []
+    last = -2
+    for number, (term, share) in enumerate(zip(query.terms, shares, strict=True)):
+        if share < 0.99:
+            continue
+        text = one_line(term.text)
+        if last == number - 1 and is_paired(text) and found[-1][-1] == text[0] and len(text) == 2:
+            found[-1] += text[1]
+        else:
+            found.append(text)
+        last = number
+    return tuple(found)
+
+
 def _line(text: str, width: int) -> str:
     return shorten(defuse(one_line(text)), width)
 
 
 def _why(matched: Sequence[str], scored: Scored, item: _Closer) -> str:
     reasons = [f"matched: {' · '.join(matched[:8])}"] if matched else []
-    if len(matched) < len(scored.shares) and scored.shares:
-        reasons.append(f"{len(matched)} of {len(scored.shares)} terms")
+    held = sum(share >= 0.99 for share in scored.shares)
+    if held < len(scored.shares):
+        reasons.append(f"{held} of {len(scored.shares)} terms")
     if scored.lent > 0.3:
         reasons.append("its neighbours match")
     if item.from_agent:

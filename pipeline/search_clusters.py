@@ -44,7 +44,9 @@ def _run_around(
     place: Place, near: Sequence[Place], speaking: set[Key], request: SearchRequest, size: int
 ) -> list[Place]:
     """``place`` and what continues it on both sides, at most ``size`` turns, nearest first."""
-    at = next(number for number, other in enumerate(near) if other.key == place.key)
+    at = next((number for number, other in enumerate(near) if other.key == place.key), None)
+    if at is None:  # it is shown elsewhere by now
+        return [place]
     low = high = at
     grew = True
     while grew and high - low + 1 < size:

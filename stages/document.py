@@ -13,6 +13,7 @@ import orjson
 
 from stages.model import Step, ToolCall, Turn
 from stages.snippet import own_words
+from stages.tokens import TOOL_MARK
 
 CALL_HEAD = 1600
 CALL_TAIL = 400
@@ -69,7 +70,7 @@ def _agent(steps: tuple[Step, ...], compactions: tuple[str, ...]) -> Iterator[st
 
 def _action(call: ToolCall) -> Iterator[str]:
     """Name, command, paths, and the argument values that say something else."""
-    yield call.name
+    yield f"{TOOL_MARK}{call.name}"
     if call.command:
         yield call.command
     paths = [touch.path for touch in call.files]

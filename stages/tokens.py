@@ -39,6 +39,9 @@ CACHE_LIMIT = 50_000
 FTS5_TOKENIZE = "ascii tokenchars './+#'"
 """The FTS5 ``tokenize`` option for encoded text: ASCII tokens hold letters, digits and these four."""
 
+TOOL_MARK = "tool#"
+"""What stands before a called tool's name in the actions column: ``tool#Bash`` is one token beside ``bash``."""
+
 _PAIRED = (
     "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3031-\u3035"
     "\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3105-\u312f\u3131-\u318e\u31a0-\u31bf\u31f0-\u31ff"
@@ -100,6 +103,11 @@ def words(text: str) -> Iterator[tuple[str, list[str]]]:
         found = _CACHE[match[0]]
         if found:
             yield text[match.start() : match.end()], found.split(" ")
+
+
+def tool_token(name: str) -> str:
+    """The token that tells that a tool of this name was called."""
+    return f"{TOOL_MARK}{_fold(name)}"[:TOKEN_LIMIT]
 
 
 def is_paired(text: str) -> bool:
@@ -165,6 +173,9 @@ def _expand(raw: str) -> list[str]:
         return [_word(raw)]
     if _SHARP.fullmatch(raw.lower()):
         return [raw.lower()]
+    if raw.startswith(TOOL_MARK):
+        name = raw.removeprefix(TOOL_MARK)
+        return [tool_token(name), *_expand(name)] if name else ["tool"]
     raw = raw.replace("\\", "/").strip(_EDGES)
     if "/" not in raw:
         return list(_dotted(raw))[:PARTS_LIMIT]

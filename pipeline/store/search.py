@@ -6,7 +6,7 @@ The work is bounded whatever the query: rare terms bring their turns; common one
 them
 meet (newest first), and weigh on the candidates that are there. Totals are exact all the same: sets of turns
 are
-cheap. A search sees the store as one commit left it.
+cheap.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import heapq
 import math
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -135,22 +136,25 @@ class _Sets:
 
 
 class TurnSearch:
-    """Search over one store's index. One thread at a time; holds no transaction between calls."""
+    """Search over one store's index, inside ``reading``. One thread at a time."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
         self.postings = Postings(connection)
         self._dictionaries = -1
 
-    def rank(self, query: Query, conditions: Conditions) -> Ranking:
-        """The turns that ``query`` finds. Raises sqlite3.Error if the store cannot be read."""
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Everything inside sees the store as one commit left it."""
         self.connection.execute("BEGIN")
         try:
-            return self._rank(query, conditions)
+            yield
         finally:
-            self.connection.execute("COMMIT")
+            if self.connection.in_transaction:
+                self.connection.rollback()
 
-    def _rank(self, query: Query, conditions: Conditions) -> Ranking:
+    def rank(self, query: Query, conditions: Conditions) -> Ranking:
+        """The turns that ``query`` finds. Raises sqlite3.Error if the store cannot be read."""
         snapshot = self.postings.refresh()
         if self._dictionaries != snapshot.version:
             for row in self.connection.execute("SELECT data FROM dictionary ORDER BY id"):
@@ -211,7 +215,7 @@ class TurnSearch:
             case "file":
                 return evidence.folded(self._in_column("actions", _path_tokens(value)))
             case "tool":
-                return evidence.folded(self._in_column("actions", tokens.tokens(value)))
+                return evidence.folded(self._in_column("actions", [tokens.tool_token(value)]))
             case "error":
                 return evidence.folded(self._in_column("errors", tokens.tokens(value)))
             case "session":
@@ -235,6 +239,11 @@ class TurnSearch:
             return [row[0] for row in self.connection.execute(sql, wanted)]
         pairs = [item for text in wanted for item in (len(text), text)]
         return [row[0] for row in self.connection.execute(sql, pairs)]
+
+    def unrefined(self) -> int:
+        """How many shown turns have no refined record: of those it is not known whether they decide."""
+        refined = "SELECT count(*) FROM refined r JOIN content c ON c.id=r.content_id WHERE c.shown>0"
+        return self.postings.snapshot.total - int(self.connection.execute(refined).fetchone()[0])
 
     def _decided(self) -> list[int]:
         return [row[0] for row in self.connection.execute("SELECT content_id FROM refined WHERE decision=1")]

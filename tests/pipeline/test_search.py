@@ -186,6 +186,7 @@ def test_operators(store: Store) -> None:
     assert store.turns("zirconium file:a.ts") == [0]
     assert store.turns("zirconium file:src/a.ts") == [0]
     assert store.turns("zirconium tool:Edit") == [2]
+    assert store.turns("zirconium tool:bash") == [1]
     assert store.turns('zirconium error:"No such file"') == [1]
     assert store.turns('"zirconium on linux"') == [1]
     assert store.turns("file:b.md") == [2]

@@ -31,7 +31,7 @@ def test_each_thing_is_in_its_column() -> None:
     )
     assert found.user == "why is the port busy"
     assert found.agent.split("\n") == ["I look.", "Fixed.", "Earlier: the port was chosen."]
-    assert found.actions.split("\n") == ["Read", "src/server.py", "Bash", "python3 server.py"]
+    assert found.actions.split("\n") == ["tool#Read", "src/server.py", "tool#Bash", "python3 server.py"]
     assert found.errors == "OSError: 98\n429 rate limited"
 
 
@@ -78,21 +78,23 @@ def test_terminal_escapes_do_not_glue_to_words() -> None:
 
 def test_argument_values_are_indexed_without_their_keys() -> None:
     args = '{"pattern":"EADDR.*","options":{"glob":["*.ts"],"head":40,"case":true},"note":null}'
-    assert document(turn(steps=(Step(1, (), (call("Grep", args),)),))).actions == "Grep\nEADDR.*\n*.ts\n40"
+    assert (
+        document(turn(steps=(Step(1, (), (call("Grep", args),)),))).actions == "tool#Grep\nEADDR.*\n*.ts\n40"
+    )
 
 
 def test_arguments_that_were_cut_short_are_read_as_far_as_they_go() -> None:
     cut = '{"path":"a.py","content":"first\\nsecond \\"quoted\\" thi'
     actions = document(turn(steps=(Step(1, (), (call("Write", cut),)),))).actions
-    assert actions.startswith("Write\n")
+    assert actions.startswith("tool#Write\n")
     assert "a.py" in actions and "second" in actions and "quoted" in actions and "nsecond" not in actions
 
 
 def test_repeats_count_once_and_length_is_bounded() -> None:
     same = tuple(call(command="make test") for _ in range(50))
-    assert document(turn(steps=(Step(1, (), same),))).actions == "Bash\nmake test"
+    assert document(turn(steps=(Step(1, (), same),))).actions == "tool#Bash\nmake test"
     long = call("Write", '{"content":"' + "x" * 50_000 + 'END"}')
     actions = document(turn(steps=(Step(1, (), (long,)),))).actions
-    assert len(actions) <= CALL_HEAD + CALL_TAIL + 10 and actions.endswith("END")
+    assert len(actions) <= CALL_HEAD + CALL_TAIL + 20 and actions.endswith("END")
     many = tuple(call(command=f"echo {n} " + "y" * 400) for n in range(100))
     assert len(document(turn(steps=(Step(1, (), many),))).actions) <= ACTIONS_LIMIT

@@ -27,6 +27,7 @@ from stages.tokens import encode
         ("127.0.0.1:3000", "127.0.0.1 127.0 3000"),
         ("C++ and c#", "c++ and c#"),
         ("don't touch the user’s file", "dont touch the user file"),
+        ("tool#Bash", "tool#bash bash"),
         ("3.14 and 42", "3.14 and 42"),
         ("a3f9c2d1e4b7", "a3f9c2d1e4b7"),
         ("Straße café naïve", "strass cafe naiv"),
