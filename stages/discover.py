@@ -25,7 +25,7 @@ MAX_SUGGESTIONS = 12
 MAX_SEEDS = 5
 BREAK = 0.5
 """Below this link a new discussion begins."""
-JOIN = 0.1
+JOIN = 0.07
 """Similarity from which two groups of discussions are one subject."""
 TERMS = 20
 """Terms by which a discussion is found and compared."""
@@ -40,6 +40,8 @@ NARRATION = frozenset(
     )
 )
 """Words of telling and of any work, which name no subject."""
+MIN_TURNS, MIN_ALONE = 3, 6
+"""Turns of a subject across sessions, and of one that came back within a single session."""
 NAMED = 0.5
 """A subject with this share of its turns in existing themes has a name already."""
 
@@ -104,7 +106,7 @@ def _distinct(texts: Sequence[str]) -> tuple[str, ...]:
 def _alike(left: str, right: str) -> bool:
     if left in right or right in left:
         return True
-    return left.isalpha() and right.isalpha() and len(left) >= 5 and left[:5] == right[:5]
+    return left.isascii() and len(left) >= 5 and left[:5] == right[:5]
 
 
 def discover(
@@ -124,7 +126,7 @@ def discover(
     subjects = _join(discussions, counted)
     found = []
     for group in subjects:
-        suggestion = _suggestion([discussions[index] for index in group], counted, len(discussions))
+        suggestion = _suggestion([discussions[index] for index in group], counted)
         if suggestion is not None and not _has_name(suggestion, named):
             found.append(suggestion)
     found.sort(key=lambda each: (-each.weight, each.name))
@@ -205,12 +207,10 @@ def _average(left: Sequence[int], right: Sequence[int], alike: Mapping[tuple[int
     return total / (len(left) * len(right))
 
 
-def _suggestion(group: Sequence[_Discussion], stats: Stats, all_discussions: int) -> Suggestion | None:
+def _suggestion(group: Sequence[_Discussion], stats: Stats) -> Suggestion | None:
     items = [item for discussion in group for item in discussion.items]
     sessions = {item.turn.key.session_id for item in items}
-    if len(sessions) < 2 and len(group) < 2:
-        return None
-    if len(items) < 3:
+    if len(group) < 2 or len(items) < (MIN_TURNS if len(sessions) > 1 else MIN_ALONE):
         return None
     shared: defaultdict[str, float] = defaultdict(float)
     for discussion in group:
@@ -219,7 +219,7 @@ def _suggestion(group: Sequence[_Discussion], stats: Stats, all_discussions: int
     in_groups = Counter(term for discussion in group for term in discussion.bag)
     ranked = sorted(
         (term for term in shared if in_groups[term] >= min(2, len(group))),
-        key=lambda term: (-shared[term] * stats.rarity(term) * in_groups[term], term),
+        key=lambda term: (-shared[term] * stats.rarity(term) ** 2 * in_groups[term] ** 0.5, term),
     )
     surfaces = Surfaces([item.turn for item in items])
     words = _distinct(surfaces.of(ranked))

@@ -207,10 +207,13 @@ def _telling(turn: RefinedTurn, said: Sequence[str]) -> tuple[float, str] | None
 
 
 def _best(lines: Sequence[tuple[float, str]], words: Words) -> list[str]:
-    """At most MAX_LINES of a cluster's lines in their order, the weightiest, and how many were left out."""
+    """At most MAX_LINES of a cluster's lines in their order: how it began, how it ended, and the weightiest
+    between; then how many were left out.
+    """
     if len(lines) <= MAX_LINES:
         return [line for _, line in lines]
-    chosen = sorted(sorted(range(len(lines)), key=lambda i: (-lines[i][0], i))[:MAX_LINES])
+    between = sorted(range(1, len(lines) - 1), key=lambda i: (-lines[i][0], i))[: MAX_LINES - 2]
+    chosen = sorted({0, *between, len(lines) - 1})
     return [*(lines[i][1] for i in chosen), f"- *{words.more(len(lines) - MAX_LINES)}*"]
 
 

@@ -40,7 +40,8 @@ def project() -> list[RefinedTurn]:
 def test_recurring_subjects_are_found_and_single_ones_are_not() -> None:
     found = discover(project())
     by_sessions = [{session_id for session_id, _, _ in each.turns} for each in found]
-    assert {"s1", "s3"} in by_sessions and {"s2", "s4"} in by_sessions
+    assert {"s1", "s3"} in by_sessions
+    assert any({"s2", "s4"} <= sessions and "s3" not in sessions for sessions in by_sessions)
     assert not any("s5" in sessions for sessions in by_sessions)
     assert all(each.sessions >= 2 and each.seeds and each.name for each in found)
 

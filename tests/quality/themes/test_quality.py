@@ -1,0 +1,37 @@
+"""The figures that must not sink: themes of the bilingual corpus against both baselines, and discovery on
+it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.quality.themes.bilingual import bilingual_corpus, labels_json
+from tests.quality.themes.labels import Label, read_labels
+from tests.quality.themes.measure import Score, discovered, macro, measure, score
+
+LABELS = Path(__file__).with_name("labels_bilingual.json")
+
+
+def test_label_file_is_what_the_corpus_says() -> None:
+    assert LABELS.read_text(encoding="utf-8") == labels_json()
+
+
+def test_themes_beat_both_baselines() -> None:
+    rows = measure(read_labels(LABELS)[1], bilingual_corpus())
+    ours, seeds, bm25 = (macro([getattr(row, name) for row in rows]).f1 for name in ("ours", "seeds", "bm25"))
+    assert ours >= 0.75
+    assert ours >= max(seeds, bm25) + 0.1
+
+
+def test_labelled_themes_are_discovered() -> None:
+    hits, labelled, suggestions = discovered(read_labels(LABELS)[1], bilingual_corpus())
+    assert (hits, labelled) == (2, 2) and suggestions <= 4
+
+
+def test_turns_acceptable_either_way_count_neither_for_nor_against() -> None:
+    key = [("s", "main", number) for number in range(5)]
+    label = Label("t", ("x",), frozenset(key[:3]), frozenset({key[3]}))
+    assert score({key[0], key[3]}, label) == Score(1.0, 1 / 3, 0.5, 1)
+    assert score({key[0], key[4]}, label).precision == 0.5
+    assert score(set(), label) == Score(0.0, 0.0, 0.0, 0)
