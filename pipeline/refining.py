@@ -109,4 +109,4 @@ async def _store(database: Database, receive: MemoryObjectReceiveStream[Done], r
         async for done in receive:
             async with database.transaction():
                 await store_refined(database, done, now=time.time_ns() // 1_000_000)
-            report.refined += len(done)
+            report.note_refined(database.path, [content_id for content_id, _ in done])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 
@@ -29,8 +31,6 @@ class Report:
     files: int = 0
     bytes: int = 0
     turns: int = 0
-    refined: int = 0
-    reused: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)
     redacted: Counter[str] = field(default_factory=Counter)
@@ -38,6 +38,26 @@ class Report:
     themes: list[ThemeResult] = field(default_factory=list)
     seconds: float = 0.0
     incomplete: bool = False
+    _refined: set[tuple[str, int]] = field(default_factory=set)
+    _used: set[tuple[str, int]] = field(default_factory=set)
+
+    @property
+    def refined(self) -> int:
+        """Turns refined now."""
+        return len(self._refined)
+
+    @property
+    def reused(self) -> int:
+        """Turns used that were found refined; each counts once, however many themes use it."""
+        return len(self._used - self._refined)
+
+    def note_refined(self, store: Path, content_ids: Iterable[int]) -> None:
+        """These contents of a store were refined now."""
+        self._refined.update((str(store), content_id) for content_id in content_ids)
+
+    def note_used(self, store: Path, content_ids: Iterable[int]) -> None:
+        """These contents' refined records were used."""
+        self._used.update((str(store), content_id) for content_id in content_ids)
 
     def note(self, counts: Counter[str]) -> None:
         """Sort a splitter's counts into skipped lines and unknown record types."""

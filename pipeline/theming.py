@@ -18,7 +18,7 @@ from pipeline.refining import refine_all
 from pipeline.report import Report, ThemeResult
 from pipeline.store.database import Database
 from pipeline.store.layout import Layout
-from pipeline.store.refined import refined_turns, unrefined
+from pipeline.store.refined import refined_among, refined_turns, unrefined
 from pipeline.store.theme_record import Ref, ThemeRecord
 from pipeline.store.themes import ThemeStore
 from pipeline.workers import Workers
@@ -88,7 +88,6 @@ async def build_theme(
     openers = await resolvable(database)
     if record is not None:
         record = record.resolve(openers)
-    refined_before = report.refined
     candidates = await _candidates(database, seeds, record)
     turns = await _refined(database, candidates, workers, report)
     stats = await corpus_stats(database)
@@ -97,7 +96,7 @@ async def build_theme(
     if more - candidates:
         candidates |= await _with_neighbours(database, more)
         turns = await _refined(database, candidates, workers, report)
-    report.reused += max(0, len(turns) - (report.refined - refined_before))
+    report.note_used(database.path, await refined_among(database, candidates))
     turns = [turn for turn in turns if _in_period(turn, request)]
     result = await _persist(database, themes, request, openers, turns, stats)
     report.seconds += time.monotonic() - began

@@ -171,10 +171,10 @@ async def _work(
             )
         await tend_index(database, report.turns - before)
         if refine_everything:
-            known = (await database.row("SELECT count(*) FROM refined"))[0]
+            known = [row[0] for row in await database.rows("SELECT content_id FROM refined")]
             missing = await unrefined(database)
             await refine_all(database, missing, workers=workers, report=report)
-            report.reused += known
+            report.note_used(layout.database, known)
         for request in requests:
             await build_theme(database, layout, target.label, request, workers=workers, report=report)
 

@@ -51,6 +51,13 @@ async def unrefined(database: Database, content_ids: Iterable[int] | None = None
     return [Candidate(*row) for row in found]
 
 
+async def refined_among(database: Database, content_ids: Iterable[int]) -> list[int]:
+    """Those of ``content_ids`` that have a refined record."""
+    await _fill(database, content_ids)
+    rows = await database.rows("SELECT content_id FROM refined WHERE content_id IN (SELECT id FROM chosen)")
+    return [row[0] for row in rows]
+
+
 async def _fill(database: Database, content_ids: Iterable[int]) -> None:
     await database.execute("CREATE TEMP TABLE IF NOT EXISTS chosen(id INTEGER PRIMARY KEY)")
     await database.execute("DELETE FROM chosen")
