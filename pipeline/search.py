@@ -20,8 +20,9 @@ from pipeline.errors import StoreError
 from pipeline.search_clusters import clusters_around
 from pipeline.search_request import SearchRequest, conditions_of, cursor_at, exclusive, offset_of
 from pipeline.store import codec
+from pipeline.store.conditions import Key
 from pipeline.store.postings import connect
-from pipeline.store.search import Key, Place, Ranking, Scored, TurnSearch
+from pipeline.store.search import Place, Ranking, Scored, TurnSearch
 from stages.document import Document, document
 from stages.model import Turn, final_text
 from stages.query import Query, parse, parse_text

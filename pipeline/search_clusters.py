@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from pipeline.answers import HitCluster
 from pipeline.search_request import SearchRequest
-from pipeline.store.search import Key, Place, Ranking, TurnSearch
+from pipeline.store.conditions import Key
+from pipeline.store.search import Place, Ranking, TurnSearch
 
 CONTINUITY = 20
 """A pause up to this many times the cluster gap does not part two turns that both speak of the query."""

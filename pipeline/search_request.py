@@ -9,7 +9,8 @@ from datetime import datetime, timedelta
 
 from pipeline.answers import Detail
 from pipeline.errors import BadInput
-from pipeline.store.search import Conditions, Key
+from pipeline.store.conditions import Key
+from pipeline.store.search import Conditions
 from stages.query import Query
 
 

@@ -21,15 +21,13 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from pipeline.store import codec
-from pipeline.store.evidence import Evidence, Flags, Scorer, TermEvidence, newest, to_flags
+from pipeline.store.conditions import Key, Met
+from pipeline.store.evidence import Evidence, Flags, Scorer, TermEvidence, newest
 from pipeline.store.postings import Postings, marks, quoted
 from stages import tokens
-from stages.query import Filter, Query
+from stages.query import Query
 
 MatchMode: TypeAlias = Literal["all", "any"]
-Key: TypeAlias = tuple[str, str, int]
-"""Session, agent, position."""
-
 POOL = 120
 """Turns that are scored term by term."""
 ROUGH = 4000
@@ -181,16 +179,17 @@ class TurnSearch:
     ) -> _Sets:
         allowed = evidence.listed
         unmet = []
-        for name, flags in self._required(query, evidence):
+        met = Met(evidence)
+        for name, flags in met.required(query):
             if not allowed & flags:
                 unmet.append(name)
             allowed &= flags
         for phrase in query.excluded:
-            allowed &= ~evidence.folded(self.postings.matching(quoted(phrase.tokens)))
+            allowed &= ~met.matching(quoted(phrase.tokens))
         if conditions.since is not None or conditions.until is not None:
-            allowed &= evidence.folded(self._between(conditions.since, conditions.until))
+            allowed &= met.between(conditions.since, conditions.until)
         if conditions.excluded:
-            allowed &= ~to_flags(self._contents(conditions.excluded), evidence.size)
+            allowed &= ~met.named(conditions.excluded)
         every, some = allowed, 0
         for term in _counted(terms):
             every &= term.held
@@ -202,67 +201,10 @@ class TurnSearch:
             every = some
         return _Sets(allowed, every, some & allowed, unmet)
 
-    def _required(self, query: Query, evidence: Evidence) -> Iterable[tuple[str, Flags]]:
-        """Each condition that a turn must meet, as typed, with the turns that meet it."""
-        for phrase in query.phrases:
-            yield f'"{phrase.text}"', evidence.folded(self.postings.matching(quoted(phrase.tokens)))
-        for condition in query.filters:
-            yield f"{condition.name}:{condition.value}", self._condition(condition, evidence)
-
-    def _condition(self, condition: Filter, evidence: Evidence) -> Flags:
-        value = condition.value
-        match condition.name:
-            case "file":
-                return evidence.folded(self._in_column("actions", _path_tokens(value)))
-            case "tool":
-                return evidence.folded(self._in_column("actions", [tokens.tool_token(value)]))
-            case "error":
-                return evidence.folded(self._in_column("errors", tokens.tokens(value)))
-            case "session":
-                return evidence.folded(self._places_like("session_id", value, ("session_", "ses_")))
-            case "agent":
-                return evidence.folded(self._places_like("agent_id", value, ("agent-",)))
-            case "decision":
-                return evidence.folded(self._decided())
-            case "since" | "until":  # the caller turns dates into conditions: days are local
-                return evidence.listed
-
-    def _in_column(self, column: str, found: Sequence[str]) -> list[int]:
-        return self.postings.matching(f"{{{column}}} : {quoted(found)}") if found else []
-
-    def _places_like(self, column: str, value: str, prefixes: Sequence[str]) -> list[int]:
-        wanted = [value, *(prefix + value for prefix in prefixes)]
-        like = " OR ".join(f"substr({column}, 1, ?)=?" for _ in wanted)
-        sql = f"SELECT DISTINCT content_id FROM occurrence WHERE {like}"
-        if column == "agent_id":
-            sql = sql.replace(like, f"{column} IN ({marks(wanted)})")
-            return [row[0] for row in self.connection.execute(sql, wanted)]
-        pairs = [item for text in wanted for item in (len(text), text)]
-        return [row[0] for row in self.connection.execute(sql, pairs)]
-
     def unrefined(self) -> int:
         """How many shown turns have no refined record: of those it is not known whether they decide."""
         refined = "SELECT count(*) FROM refined r JOIN content c ON c.id=r.content_id WHERE c.shown>0"
         return self.postings.snapshot.total - int(self.connection.execute(refined).fetchone()[0])
-
-    def _decided(self) -> list[int]:
-        return [row[0] for row in self.connection.execute("SELECT content_id FROM refined WHERE decision=1")]
-
-    def _between(self, since: int | None, until: int | None) -> list[int]:
-        rows = self.connection.execute(
-            "SELECT o.content_id FROM occurrence o WHERE coalesce(o.started_at, o.last_at)>=?"
-            " AND coalesce(o.started_at, o.last_at)<?",
-            (since if since is not None else -(2**62), until if until is not None else 2**62),
-        )
-        return [row[0] for row in rows]
-
-    def _contents(self, keys: Iterable[Key]) -> list[int]:
-        found = []
-        for key in keys:
-            found += self.connection.execute(
-                "SELECT content_id FROM occurrence WHERE session_id=? AND agent_id=? AND position=?", key
-            ).fetchall()
-        return [row[0] for row in found]
 
     # --- order ----------------------------------------------------------------------------------------------
 
@@ -455,13 +397,6 @@ def _counted(terms: Sequence[TermEvidence]) -> list[TermEvidence]:
     if any(term.touched for term in paired):
         return [term for term in terms if term.touched or term not in paired]
     return list(terms)
-
-
-def _path_tokens(value: str) -> list[str]:
-    """A path's parts without the token of the whole, so that ``file:src/a.ts`` finds
-    ``/home/dev/x/src/a.ts``."""
-    found = tokens.tokens(value)
-    return found[1:] if "/" in value.strip("/").replace("\\", "/") and len(found) > 1 else found
 
 
 def _own(scorer: Scorer, turn: int) -> float:
