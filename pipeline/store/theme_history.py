@@ -61,10 +61,15 @@ class History:
             files.remove(self._place(name) / mine[-1].name)
         return op
 
-    def forget(self, path: Path) -> None:
-        """Drop everything kept of a theme: for when a person wants its texts gone for good."""
-        for entry in self._of(path.name):
-            files.remove(entry)
+    def forget(self, path: Path) -> bool:
+        """Drop everything kept of a theme, for when a person wants its texts gone for good; was there
+        anything?
+        """
+        entries = self._of(path.name)
+        for entry in entries:
+            for name in _before(files.read_json(entry)) or (path.name,):  # a merge lies in both folders
+                files.remove(self._place(name) / entry.name)
+        return bool(entries)
 
     def _place(self, name: str) -> Path:
         return self.folder / HISTORY / Path(name).stem.casefold()

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pipeline.store.names import theme_name
 from pipeline.store.theme_refs import (
     Ref,
     ThemeMemory,
@@ -315,8 +316,8 @@ def _pointer_turn(key: TurnKey, timestamp: int, score: float, via: str) -> Theme
 
 
 def fresh(name: str, now: int) -> ThemeRecord:
-    """A new, empty theme."""
-    return ThemeRecord(name, name, now, now)
+    """A new, empty theme: ``theme`` is its file's name, ``display_name`` what the person called it."""
+    return ThemeRecord(theme_name(name), name.strip(), now, now)
 
 
 # --- JSON --------------------------------------------------------------------------------------------

@@ -178,6 +178,17 @@ class ThemeStore:
             self._drop_page(path)
             return record
 
+    def forget(self, name: str) -> bool:
+        """Remove a theme with its generated page and everything kept of it: nothing can be undone afterwards.
+
+        Says whether there was anything. An edited page stays: it is the person's.
+        """
+        with self._locked(name):
+            path = self.path(name)
+            was = files.remove(path)
+            self._drop_page(path)
+            return self.history.forget(path) or was
+
     def undo(self, name: str) -> str:
         """Bring back what was before the last change of this theme; returns that change's name.
 

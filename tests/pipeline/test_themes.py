@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import orjson
@@ -312,6 +313,35 @@ def test_edited_page_stays_and_the_new_one_goes_beside(store: ThemeStore) -> Non
     assert beside.name == "t.generated.md" and "My two" in page.read_text(encoding="utf-8")
     store.remove("t", NOW)
     assert page.exists() and not beside.exists()
+
+
+def test_writers_at_the_same_time_lose_nothing(store: ThemeStore) -> None:
+    def tag(number: int) -> None:
+        store.update("t", lambda record: record.tag(ref("s1", number), START), NOW + number, op="tag")
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(tag, range(16)))
+    assert held(store.require("t")) == [("s1", number) for number in range(16)]
+
+
+def test_forgetting_leaves_no_trace_of_a_theme(store: ThemeStore) -> None:
+    store.update("secret plan", lambda r: r.add_seeds(["zebra"]), NOW, op="run")
+    store.update("other", lambda r: r.add_seeds(["x"]), NOW, op="run")
+    store.write_page("secret plan", "# zebra\n")
+    store.rename("secret plan", "plan", NOW)
+    store.merge("plan", "other", NOW)
+    store.undo("plan")
+    store.update("plan", lambda r: r.add_seeds(["zebra two"]), NOW, op="run")
+    assert store.forget("plan") and store.forget("secret plan")
+    texts = [path.read_text(encoding="utf-8") for path in store.folder.rglob("*") if path.is_file()]
+    assert not any("zebra" in text for text in texts)
+    assert not store.forget("plan")
+
+
+def test_a_new_theme_has_a_safe_name_and_keeps_what_it_was_called(store: ThemeStore) -> None:
+    record = store.update("端口: 冲突?", lambda r: r.add_seeds(["端口"]), NOW, op="run").record
+    assert (record.theme, record.display_name) == ("端口__冲突_", "端口: 冲突?")
+    assert store.require("端口: 冲突?") == record
 
 
 refs = st.builds(ref, st.sampled_from(["s1", "s2"]), st.integers(0, 3))
