@@ -9,24 +9,32 @@ or two processes on one file, lose nothing and repeat nothing."""
 from __future__ import annotations
 
 import logging
+import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import anyio
 from anyio import to_thread
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-from pipeline.fold import BATCH_BYTES, FoldBatch, FoldJob, fold, redactor
+from pipeline.errors import DiskFull
+from pipeline.fold import BATCH_BYTES, FORGOTTEN, FoldBatch, FoldJob, fold, redactor
 from pipeline.reading import origin_of
 from pipeline.report import Report
 from pipeline.sessions import Session
-from pipeline.store import codec
+from pipeline.store import codec, tombstones
 from pipeline.store import sources as rows
 from pipeline.store.database import Database
+from pipeline.store.erasing import erase
 from pipeline.store.sources import Source
-from pipeline.store.turns import apply_batch, drop_old_generation
+from pipeline.store.tombstones import Tombstones
+from pipeline.store.turns import apply_batch, drop_old_generation, find
+from pipeline.upkeep import expiry, keep_rules
 from pipeline.workers import Workers
+from stages.model import Copied
 from stages.split import StateMismatch
 from stages.tail import SourceError, SourceRewritten, Verdict, verdict
 from stages.wire.contract import Origin
@@ -84,7 +92,10 @@ async def catch_up(
     began = time.monotonic()
     deadline = None if budget is None else began + budget
     now = _now_ms()
-    sessions = [_without_secrets(session, key) for session in sessions]
+    stones = await _finished_forgetting(database, workers)
+    if sessions:
+        await keep_rules(database, sessions[0].keeping, key, now=now)
+    sessions = [_without_secrets(session, key) for session in _untitled(sessions, stones)]
     if not await rows.unchanged(database, sessions):
         async with database.transaction():
             await rows.register(database, sessions, now=now)
@@ -95,11 +106,83 @@ async def catch_up(
         work = await to_thread.run_sync(_plan, known, sessions, stale)
         if not work:
             break
-        run = _Run(database, key, workers, report, deadline, progress, sum(item.size for item in work))
+        total = sum(item.size for item in work)
+        await to_thread.run_sync(need_space, database.path, total)
+        # Asked after the wires' versions: a request made meanwhile changes them, and the batch is then dropped.
+        limits = await _limits(database, sessions, now)
+        run = _Run(database, key, workers, report, deadline, progress, total, limits)
         stale = await run.all(work)
         if not stale or report.incomplete:
             break
     report.seconds += time.monotonic() - began
+
+
+async def _finished_forgetting(database: Database, workers: Workers) -> Tombstones:
+    """What is forgotten; what an interrupted `pipeline forget` left to do comes before anything new is read."""
+    stones, done = await tombstones.current(database)
+    if not done and not stones.empty:
+        from pipeline.forgetting import finish
+
+        await finish(database, workers=workers)
+    return stones
+
+
+def _untitled(sessions: Sequence[Session], stones: Tombstones) -> Sequence[Session]:
+    """Without the titles that may be made of forgotten prompts."""
+    if stones.empty:
+        return sessions
+    touched = stones.sessions | {grave.session_id for grave in stones.turns}
+    sources = {session.session_id: session.forked_from or session.imported_from for session in sessions}
+
+    def told(session: Session) -> bool:
+        line = {session.session_id, *tombstones.ancestors(session.session_id, sources)}
+        return bool(line & touched) or stones.within(session.created_at)
+
+    return [replace(session, title=None) if told(session) else session for session in sessions]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What is not to be stored: forgotten, excluded or too old."""
+
+    stones: Tombstones
+    sources: Mapping[str, str | None]
+    exclude: tuple[str, ...] = ()
+    expired: int | None = None
+
+    def of(self, source: Source) -> dict[str, Any]:
+        """The fields of a FoldJob for this wire."""
+        forgotten = self.stones.of_session(source.session_id, self.sources)
+        return {
+            "forgotten": forgotten,
+            "retold": forgotten is not None
+            and (forgotten.touches(source.agent_id) or bool(source.counts.get(FORGOTTEN))),
+            "exclude": self.exclude,
+            "expired": self.expired,
+        }
+
+
+async def _limits(database: Database, sessions: Sequence[Session], now: int) -> Limits:
+    stones, _ = await tombstones.current(database)
+    keeping = sessions[0].keeping
+    sources = {} if stones.empty else await tombstones.lineage(database)
+    return Limits(stones, sources, keeping.exclude_paths, expiry(keeping, now))
+
+
+BACKFILL_BYTES = 64 * 1024 * 1024
+"""News from which the space on the disk is asked for first."""
+STORE_SHARE, STORE_LEAST = 0.15, 16 * 1024 * 1024
+"""A store takes at most 0.12 of its wires' bytes; the write-ahead log and index merges come on top."""
+
+
+def need_space(path: Path, news: int) -> None:
+    """Raise DiskFull before a backfill that the disk cannot hold."""
+    if news < BACKFILL_BYTES:
+        return
+    needed = int(news * STORE_SHARE) + STORE_LEAST
+    free = shutil.disk_usage(path.parent).free
+    if free < needed:
+        raise DiskFull(path.parent, needed, free)
 
 
 def _without_secrets(session: Session, key: bytes) -> Session:
@@ -156,6 +239,7 @@ class _Run:
         deadline: float | None,
         progress: Progress | None,
         total: int,
+        limits: Limits,
     ) -> None:
         self.database = database
         self.key = key
@@ -164,6 +248,7 @@ class _Run:
         self.deadline = deadline
         self.progress = progress
         self.total = total
+        self.limits = limits
         self.done = 0
         self.stale: set[int] = set()
         self.current: dict[int, Source] = {}
@@ -199,7 +284,7 @@ class _Run:
     async def _read(self, item: Work, send: MemoryObjectSendStream[Folded]) -> None:
         source, first = item.source, True
         limit = BATCH_BYTES if self.deadline is None else BUDGET_BYTES
-        job = FoldJob(item.source.path, item.origin, self.key, limit=limit)
+        job = FoldJob(item.source.path, item.origin, self.key, limit=limit, **self.limits.of(source))
         if item.verdict is Verdict.APPEND:
             job = replace(
                 job, checkpoint=source.checkpoint, state=await rows.saved_state(self.database, source.id)
@@ -224,7 +309,8 @@ class _Run:
             if self.deadline is not None and time.monotonic() >= self.deadline:
                 self.report.incomplete = True
                 return
-            job = replace(job, checkpoint=batch.checkpoint, state=batch.state)
+            retold = job.retold or bool(batch.counts[FORGOTTEN])
+            job = replace(job, checkpoint=batch.checkpoint, state=batch.state, retold=retold)
 
     async def _write_all(self, receive: MemoryObjectReceiveStream[Folded]) -> None:
         async with receive:
@@ -255,6 +341,7 @@ class _Run:
         now = _now_ms()
         source = replace(source, version=stored.version)
         await apply_batch(self.database, source, batch, now=now)
+        await self._drop_copies(source, batch)
         reread = source.generation != stored.generation
         if batch.at_end and (reread or not stored.complete):
             await drop_old_generation(self.database, source)
@@ -270,6 +357,13 @@ class _Run:
         )
         self.current[source.id] = replace(source, version=stored.version + 1)
         self._count(folded)
+
+    async def _drop_copies(self, source: Source, batch: FoldBatch) -> None:
+        """Turns that only now turn out to be copies, of turns that are forgotten."""
+        forgotten = self.limits.stones.of_session(source.session_id, self.limits.sources)
+        if forgotten is not None and any(isinstance(mark, Copied) for mark in batch.marks):
+            turns = await find(self.database, source.session_id, agent_id=source.agent_id)
+            await erase(self.database, [turn for turn in turns if forgotten(turn)])
 
     def _count(self, folded: Folded) -> None:
         self.report.files += folded.first

@@ -107,6 +107,17 @@ class StoreError(PipelineError):
         self.path = path
 
 
+class DiskFull(StoreError):
+    """The disk cannot hold what is about to be written; nothing was begun."""
+
+    def __init__(self, path: Path, needed: int, free: int) -> None:
+        super().__init__(
+            path,
+            f"the disk is too full: about {needed / 1e6:.0f} MB are needed, {free / 1e6:.0f} MB are free",
+            hint="Free some space and run again, or name another place for the store with MEMORY_STORE_ROOT.",
+        )
+
+
 class StoreTooNew(StoreError):
     """The store was written by a later version of this program: it is left alone."""
 

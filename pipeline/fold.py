@@ -11,8 +11,9 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pipeline.exclusion import Excluded, shut_calls, without_excluded
 from pipeline.store import codec
 from stages import tail
 from stages.document import document
@@ -20,7 +21,15 @@ from stages.model import Change, Checkpoint, Copied, Spawned, Truncate, Turn, Un
 from stages.redact import Redactor
 from stages.split import Origin, Splitter, apply_truncate, open_splitter
 from stages.tokens import encode
+from stages.wire.blank import blank_compactions, blank_turns
 
+if TYPE_CHECKING:  # a worker process needs no database
+    from pipeline.store.tombstones import Forgotten
+
+FORGOTTEN = "forgotten"
+"""Turns left out because a person had them forgotten, in the counts of a wire."""
+EXPIRED = "expired"
+"""Turns older than the retention rule allows."""
 BATCH_BYTES = 8 * 1024 * 1024
 """Wire bytes folded per piece: large enough to amortise a hop to a worker, small enough to bound memory."""
 HEAD_BYTES = 4096
@@ -38,6 +47,13 @@ class FoldJob:
     limit: int = BATCH_BYTES
     dictionary: bytes | None = None
     """What bodies are compressed with (``codec``)."""
+    forgotten: Forgotten | None = None
+    retold: bool = False
+    """The wire held a forgotten turn: its summaries of compactions may retell it and are not kept."""
+    exclude: tuple[str, ...] = ()
+    """Rules of paths that are never remembered (``pipeline.exclusion``)."""
+    expired: int | None = None
+    """Turns that began before this moment (ms) are kept no longer."""
 
 
 Fields = tuple[Any, ...]
@@ -109,6 +125,7 @@ def fold(job: FoldJob) -> FoldBatch:
     if splitter is not None:
         if batch.at_end:
             folded.apply(splitter.provisional())
+        _keep_out(job, folded, splitter, batch.counts)
         batch.state = splitter.state()
         batch.counts.update(splitter.counts)
     dictionary = codec.use(job.dictionary) if job.dictionary else None
@@ -117,6 +134,35 @@ def fold(job: FoldJob) -> FoldBatch:
     batch.redacted.update(redact.counts)
     batch.seconds = time.perf_counter() - began
     return batch
+
+
+def _keep_out(job: FoldJob, folded: Folded, splitter: Splitter, counts: Counter[str]) -> None:
+    """Take what is forgotten or excluded out of the turns and out of what the splitter holds of them."""
+    retold = job.retold
+    if job.forgotten is not None:
+        gone = [position for position, turn in folded.turns.items() if job.forgotten(turn)]
+        for position in gone:
+            del folded.turns[position]
+        blank_turns(splitter, job.forgotten)
+        if gone:
+            counts[FORGOTTEN] += len(gone)
+            folded.marks = [
+                mark for mark in folded.marks if not (isinstance(mark, Spawned) and mark.position in gone)
+            ]
+        retold = retold or bool(gone)
+    if retold:
+        blank_compactions(splitter)
+        for position, turn in folded.turns.items():
+            folded.turns[position] = replace(turn, compactions=())
+    if job.expired is not None:
+        for position in [p for p, turn in folded.turns.items() if (turn.started_at or job.expired) < job.expired]:
+            del folded.turns[position]
+            counts[EXPIRED] += 1
+    if job.exclude:
+        excluded = Excluded(job.exclude, job.origin.cwd)
+        shut_calls(splitter, excluded)
+        for position, turn in folded.turns.items():
+            folded.turns[position] = without_excluded(turn, excluded)
 
 
 class Folded:

@@ -54,6 +54,19 @@ class Agent:
 
 
 @dataclass(frozen=True, slots=True)
+class Keeping:
+    """What the settings say about what is kept of a session: rules of paths and sessions that are not, and the days
+    that the raw index keeps a turn (0 = for ever)."""
+
+    exclude_paths: tuple[str, ...] = ()
+    exclude_sessions: tuple[str, ...] = ()
+    retention_days: int = 0
+
+
+EVERYTHING = Keeping()
+
+
+@dataclass(frozen=True, slots=True)
 class Session:
     """One session on the disk. ``title`` is as recorded (``None``: derive one); redact it before it is kept.
 
@@ -80,6 +93,7 @@ class Session:
     parent_session_id: str | None = None
     child_kind: str | None = None
     superseded_by_original: bool = False
+    keeping: Keeping = EVERYTHING
 
 
 Facts: TypeAlias = tuple[int, ...]

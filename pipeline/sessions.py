@@ -8,16 +8,18 @@ by reason.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
 
 from pipeline import session_folders, workspaces
-from pipeline.errors import UnknownWorkspace
-from pipeline.session_folders import Agent, Cache, Kind, Session
+from pipeline.config import CONFIG_NAME, load
+from pipeline.errors import ConfigError, UnknownWorkspace
+from pipeline.session_folders import EVERYTHING, Agent, Cache, Keeping, Kind, Session
 from pipeline.session_head import derive_title, read_head
-from pipeline.settings import Settings
+from pipeline.settings import DEFAULT, Settings
 
 __all__ = [
     "Agent",
@@ -97,8 +99,9 @@ def discover(settings: Settings, cache: Cache | None = None) -> Inventory:
     scan.forget_unseen()
     found = _once_each(found, scan.skipped)
     found = _in_workspaces(found, settings)
-    kept, excluded = _allowed(found, settings, scan.skipped)
-    kept = _superseded(kept)
+    stores = _stores(found, settings)
+    kept, excluded = _allowed(found, settings, stores, scan.skipped)
+    kept = _superseded(_kept_by(kept, settings, stores))
     kept.sort(key=lambda session: (session.created_at or session.updated_at or 0, session.session_id))
     return Inventory(tuple(kept), _grouped(kept), scan.skipped, looked_at, excluded)
 
@@ -198,26 +201,67 @@ def _chosen(key: str, candidates: set[str], found: list[Session], settings: Sett
     return workspaces.workspace_id(first.cwd or "", settings.home)
 
 
+def _stores(found: Iterable[Session], settings: Settings) -> dict[str, Settings]:
+    """What the config.toml of a workspace's store sets, by workspace; one with a mistake is reported by the command
+    that works on it."""
+    stores: dict[str, Settings] = {}
+    for workspace in {session.workspace_id for session in found}:
+        path = settings.store(workspace) / CONFIG_NAME
+        if path.exists():
+            with suppress(ConfigError):
+                stores[workspace] = load({"HOME": str(settings.home)}, path)
+    return stores
+
+
+def _kept_by(found: list[Session], settings: Settings, stores: Mapping[str, Settings]) -> list[Session]:
+    """The sessions with what is kept of each."""
+    known: dict[str, Keeping] = {}
+    for session in found:
+        name = session.workspace_id
+        if name not in known:
+            known[name] = _keeping(settings, stores.get(name))
+    if all(keeping == EVERYTHING for keeping in known.values()):
+        return found
+    return [replace(session, keeping=known[session.workspace_id]) for session in found]
+
+
+def _keeping(settings: Settings, own: Settings | None) -> Keeping:
+    if own is None:
+        return Keeping(settings.exclude_paths, settings.exclude_sessions, settings.retention_days)
+    fixed = settings.origins["retention_days"] == "KIMI_MEMORY_RETENTION_DAYS"
+    sets = own.origins["retention_days"] != DEFAULT and not fixed
+    return Keeping(
+        tuple(dict.fromkeys((*settings.exclude_paths, *own.exclude_paths))),
+        tuple(dict.fromkeys((*settings.exclude_sessions, *own.exclude_sessions))),
+        own.retention_days if sets else settings.retention_days,
+    )
+
+
 def _allowed(
-    found: list[Session], settings: Settings, skipped: Counter[str]
+    found: list[Session], settings: Settings, stores: Mapping[str, Settings], skipped: Counter[str]
 ) -> tuple[list[Session], tuple[str, ...]]:
     """Without what the exclude rules name. A fork or an import of an excluded session repeats it, so it
     goes too."""
     rules = workspaces.resolved(settings.exclude_workspaces)
-    if not rules and not settings.exclude_sessions:
+    if not rules and not settings.exclude_sessions and not stores:
         return found, ()
     verdicts: dict[tuple[str | None, str], bool] = {}
     kept, cwds = [], set()
     for session in found:
         place = (session.cwd, session.workspace_id)
         if place not in verdicts:
-            verdicts[place] = workspaces.excluded_dir(rules, *place)
+            own = stores.get(session.workspace_id)
+            more = workspaces.resolved(own.exclude_workspaces) if own else ()
+            verdicts[place] = workspaces.excluded_dir((*rules, *more), *place)
         if verdicts[place]:
             skipped[EXCLUDED_WORKSPACE] += 1
             cwds.add(session.cwd or session.workspace_id)
         else:
             kept.append(session)
     named = _with_copies(found, settings.exclude_sessions)
+    for workspace, own in stores.items():
+        here = [session for session in found if session.workspace_id == workspace]
+        named |= _with_copies(here, own.exclude_sessions)
     allowed = [session for session in kept if session.session_id not in named]
     skipped.update({EXCLUDED_SESSION: left_out} if (left_out := len(kept) - len(allowed)) else {})
     return allowed, tuple(sorted(cwds))

@@ -11,8 +11,11 @@ records). It keeps the opener's time and prompt id: two genuine repeats are two 
 from __future__ import annotations
 
 import hashlib
+import sqlite3
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -31,6 +34,8 @@ SAMPLE_BYTES = 4 * 1024 * 1024
 BODY_LIMIT = 64 * 1024 * 1024
 """No body of ours is larger unpacked: a damaged frame must not allocate without bound."""
 
+STORES = 64
+_stores: dict[Path, None] = {}
 _known: dict[int, zstandard.ZstdCompressionDict] = {}
 _local = threading.local()
 
@@ -57,6 +62,29 @@ def use(dictionary: bytes) -> int:
     return number
 
 
+def look_in(path: Path) -> None:
+    """Look for unknown dictionaries in this store: another process may learn a new one at any time."""
+    if path not in _stores:
+        _stores[path] = None
+        while len(_stores) > STORES:
+            del _stores[next(iter(_stores))]
+
+
+def _find(number: int) -> zstandard.ZstdCompressionDict:
+    """A dictionary that this process has not met yet. Raises KeyError."""
+    for path in list(_stores):
+        with suppress(sqlite3.Error):
+            connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+            try:
+                for row in connection.execute("SELECT data FROM dictionary"):
+                    use(row[0])
+            finally:
+                connection.close()
+        if number in _known:
+            break
+    return _known[number]
+
+
 def dictionary(number: int | None) -> bytes | None:
     """The bytes of a known dictionary, to hand to another process."""
     return None if number is None else _known[number].as_bytes()
@@ -78,7 +106,7 @@ def expand(body: bytes) -> bytes:
     try:
         number = zstandard.get_frame_parameters(body).dict_id
         if number not in readers:
-            data = _known[number] if number else None
+            data = (_known.get(number) or _find(number)) if number else None
             readers[number] = zstandard.ZstdDecompressor(dict_data=data)
         return readers[number].decompress(body, max_output_size=BODY_LIMIT)
     except (zstandard.ZstdError, KeyError) as error:

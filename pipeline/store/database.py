@@ -110,6 +110,7 @@ class Database:
         self.write = write
         self._connection = connection
         self.dictionary: int | None = None
+        self._data_version = -1
         self._writing = anyio.Lock()
 
     @classmethod
@@ -174,8 +175,21 @@ class Database:
 
     async def load_dictionaries(self) -> None:
         """Make the store's dictionaries known to this process."""
+        codec.look_in(self.path)
+        self.dictionary = None
         for row in await self.rows("SELECT data FROM dictionary ORDER BY id"):
             self.dictionary = codec.use(row[0])
+
+    async def _notice_dictionary(self) -> None:
+        """Another process may have replaced the dictionary: what is written from now on must not need a lost one.
+
+        One cheap question a transaction; the dictionary is read only after a commit of somebody else.
+        """
+        version = (await self.row("PRAGMA data_version"))[0]
+        if version != self._data_version:
+            self._data_version = version
+            if await self.rows("SELECT 1 FROM sqlite_master WHERE name='dictionary'"):
+                await self.load_dictionaries()
 
     async def learn_dictionary(self) -> None:
         """Learn a dictionary from what is stored, if there is none and enough to learn from. In a
@@ -203,6 +217,7 @@ class Database:
                 with attempt:
                     await self._connection.execute("BEGIN IMMEDIATE")
             try:
+                await self._notice_dictionary()
                 yield
                 await self._connection.commit()
             except BaseException:
@@ -242,6 +257,25 @@ class Database:
             (key, value),
         )
 
+    async def shed(self) -> bool:
+        """Make the bytes of deleted rows leave the disk: rewrite the file without them, and empty the write-ahead log.
+
+        Returns whether the log could be emptied; a reader that holds an older state in use can prevent it. Call
+        outside of a transaction. Needs free space for a copy of the database.
+        """
+        async with self._writing:
+            async for attempt in transient.copy():
+                with attempt:
+                    await self._connection.execute("PRAGMA temp_store=FILE")
+                    await self._connection.execute("VACUUM")
+            await self._connection.execute("PRAGMA temp_store=MEMORY")
+        return await self.checkpoint()
+
+    async def checkpoint(self) -> bool:
+        """Write the log back into the file and empty it; ``False`` while a reader prevents it."""
+        busy = (await self.row("PRAGMA wal_checkpoint(TRUNCATE)"))[0]
+        return not busy
+
     async def close(self) -> None:
         """Close the connection; a writer lets SQLite tidy its statistics first."""
         await self._connection.close()
@@ -267,8 +301,24 @@ async def open_database(path: Path, *, write: bool = True) -> AsyncIterator[Data
         yield database
     except sqlite3.Error as error:
         raise store_error(path, error) from error
+    except BaseExceptionGroup as group:
+        if (cause := _database_error(group)) is not None:
+            raise store_error(path, cause) from group
+        raise
     finally:
         await database.close()
+
+
+def _database_error(group: BaseExceptionGroup[BaseException]) -> sqlite3.Error | None:
+    """The failed database call among what stopped a group of tasks, unless a person or a signal did."""
+    found: sqlite3.Error | None = None
+    for error in group.exceptions:
+        inner = _database_error(error) if isinstance(error, BaseExceptionGroup) else error
+        if isinstance(inner, KeyboardInterrupt | SystemExit):
+            return None
+        if isinstance(inner, sqlite3.Error):
+            found = found or inner
+    return found
 
 
 def store_error(path: Path, error: Exception) -> PipelineError:

@@ -71,7 +71,7 @@ class StaleFold(Exception):
 
 async def apply_batch(database: Database, source: Source, batch: FoldBatch, *, now: int) -> None:
     """Store a batch's turns and marks; call inside the transaction that also moves the checkpoint."""
-    ids = await _contents(database, batch.turns)
+    ids = await put_contents(database, batch.turns)
     before = await _replaced(database, source, batch.turns)
     await database.executemany(
         f"""INSERT INTO occurrence(source_id, session_id, agent_id, content_id, generation, seen_at, {", ".join(FIELDS)})
@@ -152,7 +152,7 @@ async def settle(database: Database, content_ids: Iterable[int]) -> None:
         await database.executemany("DELETE FROM content WHERE id=?", dead)
 
 
-async def _contents(database: Database, turns: Sequence[PackedTurn]) -> dict[bytes, int]:
+async def put_contents(database: Database, turns: Sequence[PackedTurn]) -> dict[bytes, int]:
     """Content ids by digest; new contents are inserted with their index rows."""
     fresh = {packed.digest: packed for packed in turns}
     ids: dict[bytes, int] = {}
@@ -236,7 +236,7 @@ async def _truncate(database: Database, source: Source, position: int, mark: Tru
         return set()
     old = occurrence(row)
     packed = fold.pack(apply_truncate(unpack(row[21], old), mark), database.dictionary)
-    ids = await _contents(database, [packed])
+    ids = await put_contents(database, [packed])
     await database.execute("UPDATE occurrence SET content_id=? WHERE id=?", (ids[packed.digest], old.id))
     return {old.content_id, ids[packed.digest]}
 
