@@ -164,7 +164,7 @@ def _subject(text: str) -> list[str]:
 
 def _overlap(left: frozenset[str], right: frozenset[str], spread: Mapping[str, int]) -> float:
     def mass(terms: frozenset[str]) -> float:
-        return sum(1.0 / spread[term] for term in terms)
+        return sum(1.0 / spread[term] for term in sorted(terms))  # one order, one rounding
 
     smaller = min(mass(left), mass(right))
     return mass(left & right) / smaller if smaller else 0.0

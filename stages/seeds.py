@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stages import tokens
-from stages.evidence import Evidence, Stats
+from stages.evidence import ANSWER_CHARS, Evidence, Stats
 
 PARTIAL = 0.6
 """Share of a seed's tokens (by rarity) that must be there when its literal text is not."""
@@ -118,7 +118,7 @@ def literal_in(seed: Seed, item: Evidence) -> bool:
             *(fact.text for fact in refined.facts),
             *(value for _, value in refined.entities.pairs()),
         )
-    ) or seed.literal in normal(item.turn.answer)
+    ) or seed.literal in normal(item.turn.answer[:ANSWER_CHARS])
 
 
 def families(seeds: Sequence[Seed]) -> tuple[tuple[int, ...], ...]:

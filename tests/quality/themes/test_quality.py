@@ -4,6 +4,9 @@ it.
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 from tests.quality.themes.bilingual import bilingual_corpus, labels_json
@@ -35,3 +38,28 @@ def test_turns_acceptable_either_way_count_neither_for_nor_against() -> None:
     assert score({key[0], key[3]}, label) == Score(1.0, 1 / 3, 0.5, 1)
     assert score({key[0], key[4]}, label).precision == 0.5
     assert score(set(), label) == Score(0.0, 0.0, 0.0, 0)
+
+
+BUILD = """
+from stages.aggregate import aggregate
+from stages.discover import discover
+from stages.theme_page import page
+from tests.quality.themes.bilingual import bilingual_corpus
+turns = [turn.refined for turn in bilingual_corpus()]
+theme = aggregate("note-sync-conflicts", ["sync", "同步", "conflict"], turns)
+print(theme, page(theme, turns), discover(turns))
+"""
+
+
+def test_same_evidence_gives_the_same_bytes_in_any_process() -> None:
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", BUILD],
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONIOENCODING": "utf-8"},
+            cwd=Path(__file__).parents[3],
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(outputs) == 1 and outputs.pop()
