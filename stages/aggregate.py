@@ -9,6 +9,7 @@ theme's own scores.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -35,7 +36,11 @@ SURE, VERY_SURE = 0.85, 0.9
 FOLLOW_TRUST = 0.3
 FOUND = 0.3
 """Strength from which a seed counts as found in a turn."""
-MACHINE_ORIGINS = ("goal", "cron", "task")
+MACHINE_ORIGINS = frozenset({"goal", "cron", "task"})
+"""Words of the origins of goal, cron and task turns (WIRE §4.2): ``system_trigger/goal_continuation``,
+``cron_job``, ``task``, ``background_task``.
+"""
+_WORDS = re.compile(r"[a-z]+")
 
 Place = tuple[str, str, int]
 """``(session_id, agent_id, position)``: the stable key of a turn (design: Identity)."""
@@ -89,10 +94,9 @@ def is_candidate(turn: RefinedTurn) -> bool:
     """
     if turn.key.agent_id != "main" or turn.status in ("blocked", "running"):
         return False
-    kind = turn.origin.split(":", 1)[0].split("_", 1)[0]
-    if kind in MACHINE_ORIGINS:
-        return did_something(turn)
-    return True
+    if MACHINE_ORIGINS.isdisjoint(_WORDS.findall(turn.origin.lower())):
+        return True
+    return did_something(turn)
 
 
 def did_something(turn: RefinedTurn) -> bool:

@@ -215,10 +215,11 @@ def test_turns_that_did_nothing_are_left_out() -> None:
         (Said("port", status="blocked"), "main", False),
         (Said("port", status="running"), "main", False),
         (Said("port"), "agent-0", False),
-        (Said("nightly check", "", origin="cron"), "main", False),
+        (Said("nightly check", "", origin="cron_job"), "main", False),
         (Said("nightly check", "Found a stale lock.", origin="cron"), "main", True),
-        (Said("go on", "", origin="goal_continuation"), "main", False),
+        (Said("go on", "", origin="system_trigger/goal_continuation"), "main", False),
         (Said("task done", "", ("a.py",), origin="task"), "main", True),
+        (Said("task done", "", origin="background_task"), "main", False),
         (Said("skill text", "", origin="skill"), "main", True),
     ],
 )
