@@ -58,13 +58,19 @@ def story(theme: Theme, turns: Mapping[Place, RefinedTurn], words: Words, zone: 
     sentences = [_began(first, _opening(first, turns), words, zone)]
     budget = STORY_CHARS - len(sentences[0]) - (200 if last is not first else 0)
     told = day(_date(first.start, zone), words)
+    decided_on = ""
     for cluster, text in _turning_points(clusters):
         when = day(_date(cluster.start, zone), words)
         sentence = _turned(cluster, text, words, "" if when == told else when)
-        if len(sentence) <= budget:
+        if len(sentence) > budget:
+            continue
+        budget -= len(sentence)
+        if text and when == decided_on:
+            said = _quote(without_label(text), OUTCOME_CHARS)
+            sentences[-1] = sentences[-1][:-1] + (f"；{said}。" if words.chinese else f"; and {said}.")
+        else:
             sentences.append(sentence)
-            budget -= len(sentence)
-            told = when
+        told, decided_on = when, when if text else ""
     if last is not first:
         sentences.append(_stands(last, _closing(last, turns), words, zone, told))
     return ("" if words.chinese else " ").join(sentences)

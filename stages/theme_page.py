@@ -190,7 +190,7 @@ def _telling(turn: RefinedTurn, said: Sequence[str]) -> tuple[float, str] | None
     asked, outcome = parts(turn.refined.summary)
     if not asked and not outcome:
         return None
-    said = [without_label(text) for text in said]
+    said = [without_label(text).rstrip("。.!！ ") for text in said]
     whole = asked + outcome
     if any(text in whole or (outcome and outcome in text) for text in said):
         if not outcome or any(outcome in text or text in outcome for text in said):
