@@ -165,7 +165,11 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("-v", "--verbose", action="store_true", help="list the questions not answered first")
-    verbose = parser.parse_args().verbose
+    report(verbose=parser.parse_args().verbose)
+
+
+def report(*, verbose: bool = False) -> None:
+    """Measure and print; skips, with the reason, without a corpus."""
     folder = corpus()
     if folder is None:
         print(f"search quality: skipped, {ENVIRONMENT} names no folder with sessions/")
