@@ -75,7 +75,7 @@ def handle(argv: Sequence[str], env: Mapping[str, str], data: bytes) -> str:
     """The answer to one event; raises whatever is broken."""
     event = json.loads(data)
     handler = HANDLERS.get(str(event.get("hook_event_name")))
-    if handler is None or not _SESSION_ID.fullmatch(str(event.get("session_id"))):
+    if handler is None or not _SESSION_ID.fullmatch(event.get("session_id") or ""):
         return ""
     root = argv[1] if len(argv) > 1 and argv[1] else env.get("MEMORY_STORE_ROOT") or "~/.kimi-code-memory"
     pid = int(argv[0]) if argv and argv[0].isdecimal() else 0

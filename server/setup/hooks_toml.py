@@ -44,12 +44,12 @@ class HooksToml:
         if block is not None and len(_hooks(block[0])) == len(ours):
             written = _block(wanted, line_end(text))
             changed = text[: block.start()] + written + text[block.end() :]
+            piece = Piece(written, block[0])
         else:
-            if ours:
-                text = _without(text, others)
-            changed, written = _added(text, wanted)
+            changed, written = _added(_without(text, others) if ours else text, wanted)
+            piece = Piece(written)
         _verify(text, changed, wanted)
-        return changed.encode("utf-8"), Piece(written)
+        return changed.encode("utf-8"), piece
 
     def remove(self, current: bytes, piece: Piece) -> bytes | Kept:
         """See Part.remove. Kimi rewrites this file when a setting changes: our hooks are known by their values."""

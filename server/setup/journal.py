@@ -15,7 +15,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -113,9 +113,10 @@ def _put_back(home: Path, plan: Plan, done: Sequence[Change]) -> None:
 
 
 def _finish(home: Path, plan: Plan) -> None:
-    """Folders first: they are found again as long as the journal names them."""
+    """Folders first: they are found again as long as the journal names them. One that stays does no harm."""
     disk.prune(home, tuple(folder for folder in plan.prune if folder not in (FOLDER, ".")))
-    disk.take(home, PATH)
+    with suppress(OSError):
+        disk.take(home, PATH)
     if plan.prune:
         disk.prune(home, (FOLDER, *(folder for folder in plan.prune if folder == ".")))
 

@@ -129,19 +129,27 @@ def _entry(
     part: Part, old: Entry | None, current: bytes | None, after: bytes, piece: Piece
 ) -> tuple[Entry, str]:
     """What to record for a file, and what of a person's work the new piece replaces (empty: nothing)."""
-    if old is None:
+    if old is None or current is None or current == old.before:
         return Entry(current, after, piece), ""
-    inherited = Piece(piece.ours, old.piece.replaced)
+    ours = _inherited(old.piece, piece, unchanged=after == current)
     if current == old.after:
-        return Entry(old.before, after, inherited), ""
-    if current is None or current == old.before:
-        return Entry(current, after, piece), ""
+        return Entry(old.before, after, ours), ""
     left = _removed(part, current, old.piece)
     if isinstance(left, Kept):
         return Entry(current, after, piece), "" if after == current else left.why
     if left == current:  # our piece had been taken out by hand
         return Entry(current, after, piece), ""
-    return Entry(left, after, inherited), ""
+    return Entry(left, after, ours), ""
+
+
+def _inherited(old: Piece, new: Piece, *, unchanged: bool) -> Piece:
+    """The new piece in the old one's place: what stood there before us, and the space we set around it."""
+    if unchanged:
+        return old
+    ours = new.ours
+    if new.replaced and new.replaced in old.ours:
+        ours = old.ours.replace(new.replaced, new.ours)
+    return Piece(ours, old.replaced)
 
 
 def _missing(folders: Sequence[str], paths: Sequence[str]) -> tuple[str, ...]:
