@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 from pipeline.catchup import catch_up
@@ -15,16 +16,23 @@ from pipeline.store.layout import Layout, redaction_key
 from pipeline.upkeep import index_is_current, note_versions
 from pipeline.workers import Workers
 
+RESERVE = 0.06
+"""Seconds of the budget kept for the last piece's commit and for the answer itself."""
+LEAST = 0.02
+"""Seconds spent on news at least: one appended turn is folded even if opening the store took the rest."""
+
 
 async def freshen(
     layout: Layout, sessions: Sequence[Session], settings: Settings, budget: float
 ) -> Freshness:
     """Catch the store of ``layout`` up for at most ``budget`` seconds. A store that cannot be written is stale:
     it answers with what it has. Never raises for it."""
+    began = time.monotonic()
     try:
         key = redaction_key(settings.store_root, create=True)
         async with open_database(layout.database) as database:
-            return await catch_up_within(database, sessions, key=key, budget=budget)
+            left = budget - RESERVE - (time.monotonic() - began)
+            return await catch_up_within(database, sessions, key=key, budget=max(LEAST, left))
     except PipelineError as error:
         return Freshness(stale=True, reason=f"new bytes could not be read: {error.message}")
 
