@@ -56,6 +56,7 @@ SCHEMA_1 = (
     """CREATE TABLE content(
         id INTEGER PRIMARY KEY AUTOINCREMENT, digest BLOB NOT NULL UNIQUE, body BLOB NOT NULL,
         shown INTEGER)""",
+    "CREATE INDEX content_shown ON content(shown)",  # a search's snapshot of what is live reads this alone
     """CREATE TABLE occurrence(
         id INTEGER PRIMARY KEY, source_id INTEGER NOT NULL, session_id TEXT NOT NULL, agent_id TEXT NOT NULL,
         position INTEGER NOT NULL, turn_id INTEGER NOT NULL, content_id INTEGER NOT NULL,
@@ -67,7 +68,6 @@ SCHEMA_1 = (
         UNIQUE(session_id, agent_id, position))""",
     "CREATE INDEX occurrence_content ON occurrence(content_id)",
     "CREATE INDEX occurrence_opener ON occurrence(opener_digest)",
-    "CREATE INDEX occurrence_time ON occurrence(started_at)",
     # A tool call that started a sub-agent: how a sub-agent's turns find their parent turn.
     """CREATE TABLE spawn(
         session_id TEXT NOT NULL, agent_id TEXT NOT NULL, parent_agent TEXT NOT NULL,
