@@ -45,7 +45,7 @@ ROUNDS = 4
 """How often wires that changed under us, or that another process folded first, are taken up again in one
 call.
 """
-BUDGET_BYTES = 1024 * 1024
+BUDGET_BYTES = 512 * 1024
 """Piece size under a time budget: about 10 ms of work, so that the budget is kept."""
 COALESCE = 16
 """Batches committed in one transaction at most."""
@@ -260,7 +260,8 @@ class _Run:
         async with anyio.create_task_group() as group:
             group.start_soon(self._write_all, receive)
             async with send, anyio.create_task_group() as readers:
-                for _ in range(min(self.workers.jobs + 1, len(work))):
+                # One reader more than workers keeps them busy; under a budget it would only overrun it.
+                for _ in range(min(self.workers.jobs + (self.deadline is None), len(work))):
                     readers.start_soon(self._read_all, items, send.clone())
         return self.stale
 
