@@ -15,14 +15,14 @@ from functools import cache
 from stages import entities
 from stages.model import Fact, FactType, Refined, Turn, final_text
 from stages.refining import actions as acts
-from stages.refining import answers, claims, decisions
-from stages.refining.asking import Ask, ask
+from stages.refining import answers, claims, decisions, wording
+from stages.refining.asking import Ask, ask, asks
 from stages.refining.categories import categories
 from stages.refining.claims import Claim
 from stages.refining.filler import is_hedged, strip_lead
 from stages.refining.passages import sentence_case
 from stages.refining.phrases import Phrases, phrases
-from stages.refining.prose import Sentence, clip, is_chinese
+from stages.refining.prose import Sentence, clip, is_chinese, joined
 from stages.refining.reading import Reading, read
 from stages.refining.summary import asked_before, summarise
 
@@ -31,6 +31,8 @@ REFINER_VERSION = 1
 
 MAX_FACTS = 8
 MAX_PROBLEM = 240
+SHORT_ANSWER = 42
+"""Shorter answers to a question are told with the question."""
 POINTING = 60
 """Shorter sentences of a person with a pronoun get what it stands for beside them."""
 SAME_SHARE = 0.7
@@ -39,7 +41,12 @@ FACT_LENGTH = 280
 _SHARES: dict[FactType, int] = {"decision": 3, "reason": 2, "error": 2, "changed": 4, "result": 2, "next": 1}
 """How many facts of a type are kept at first; what is left of ``MAX_FACTS`` goes to the others in order."""
 _WORDS = re.compile(r"[\w.]+|[\u4e00-\u9fff]")
-_NAMES_ITS_PLACE = re.compile(r"[\w-]*\.\w{1,10}\b|[`/()]|: ")
+PLACELESS = 46
+"""Shorter list items that name no place do not say where something was changed."""
+_NAMES_ITS_PLACE = re.compile(
+    r"[\w-]\.[A-Za-z]\w{0,5}\b|\w\(\)|\w/\w[\w-]*[/.]|/\w+/|[a-z][A-Z]|\w_\w|\bREADME\b|--\w"
+)
+_ASIDE = re.compile(r" \((?:[^()]*\bI\b[^()]*|[^()]*\b(?:above|below)\b[^()]*|\s*)\)")
 _CONNECTIVE = re.compile(
     r"^(?:so|and|but|then|now|also|given this)\b,? |^(?:所以|那么?|但是?|然后)，?", re.IGNORECASE
 )
@@ -98,7 +105,7 @@ def _facts(
     by_user = list(_from_user(asked, answer, before, words))
     by_tools = acts.facts(reading.actions, words)
     carried_out = bool(written) or any(action.call.command for action in reading.actions)
-    by_text = list(_from_text(made, by_tools, carried_out, written, reading))
+    by_text = list(_from_text(made, asked, carried_out, written, reading, words))
     reasons = [fact for fact in by_text if fact.type == "reason"]
     rest = [fact for fact in by_text if fact.type != "reason"]
     return _choose([*by_user, *reasons, *by_tools, *rest])
@@ -139,6 +146,7 @@ def _reports_problem(text: str) -> bool:
         and not text.endswith(("?", "？"))
         and _NO_PROBLEM.search(text) is None
         and claims.is_self_contained(text)
+        and wording.POINTING.search(text) is None
     )
 
 
@@ -150,23 +158,42 @@ def _placed(text: str, earlier: tuple[Sentence, ...], before: Callable[[], str],
     points = not standing or (len(text) < POINTING and _POINTS.search(text) is not None)
     if not points and (text.count(" ") >= 5 if text.isascii() else len(text) >= 8):
         return text
-    said = [strip_lead(sentence.text) for sentence in earlier]
-    about = next((said for said in reversed(said) if len(said) > 12 and not decisions.by_user(said)), "")
+    about = _said_before([strip_lead(sentence.text) for sentence in earlier])
     about = about or (before() if points else "")
     if not about:
         return text if standing else ""
     return words.context.format(text=text.rstrip(".。!！"), about=clip(about.rstrip(".。"), 110))
 
 
+def _said_before(said: list[str]) -> str:
+    """The last of the earlier sentences that can stand alone, with those behind it that go on from it."""
+    tail: list[str] = []
+    for text in reversed(said):
+        if len(text) <= 12 or decisions.by_user(text):
+            continue
+        tail.insert(0, text)
+        if _CONNECTIVE.match(text) is None and claims.is_self_contained(text):
+            break
+    return joined(tail)
+
+
 def _from_text(
-    made: list[Claim], by_tools: list[Fact], carried_out: bool, written: tuple[str, ...], reading: Reading
+    made: list[Claim],
+    asked: Ask,
+    carried_out: bool,
+    written: tuple[str, ...],
+    reading: Reading,
+    words: Phrases,
 ) -> Iterable[Fact]:
     first_result = True
+    question = asked.text if asks(asked.text) else ""
     whole = reading.turn.status not in ("cancelled", "unfinished")  # else the last words may be cut anywhere
     for claim in made:
         kind = claim.kind
         if claim.decides and (carried_out or claim.final):
             kind = "decision"
+        elif kind == "changed" and not carried_out and wording.VERB.match(claim.text) is None:
+            kind = "result"  # how things are, or would be
         text = _completed(claim, written, reading)
         if (
             kind is None
@@ -178,6 +205,8 @@ def _from_text(
             and text
         ):
             kind = "result"  # the lead of an answer is what came of the question
+            if question and len(text) < (SHORT_ANSWER if text.isascii() else SHORT_ANSWER // 3):
+                text = words.context.format(text=text.rstrip(".。"), about=clip(question, 110))
         if kind is None or not text:
             continue
         first_result = False
@@ -192,36 +221,26 @@ def _from_text(
 
 def _completed(claim: Claim, written: tuple[str, ...], reading: Reading) -> str:
     """The claim's words made to stand alone, or ``""`` if that is not possible."""
-    text = claim.text
+    text = _ASIDE.sub("", claim.text)
     if _IT_FAILS.match(text):
         command = next(
             (acts.what(a) for a in reversed(reading.actions) if a.call.command and a.step < claim.step), ""
         )
         return _IT_FAILS.sub(f"{command} ", text) if command else ""
-    if claim.self_contained:
-        if (
-            claim.item
-            and len(written) == 1
-            and not re.search(r"[\w-]+\.\w{1,5}\b|[`/()]", text)
-            and len(text) < 200
-            and re.search(r"\w\.\w+$", written[0]) is not None
-        ):
-            return f"{written[0]}: {text}"
+    if not claim.self_contained or (claim.kind != "reason" and wording.SPEAKS.search(text)):
+        return ""
+    if (
+        not claim.item
+        or claim.kind not in ("changed", "result")
+        or len(text) > 200
+        or _NAMES_ITS_PLACE.search(text)
+    ):
         return text
-    return ""
-
-
-def _needs_file(claim: Claim, text: str, written: tuple[str, ...], reading: Reading) -> bool:
-    """Whether an item about a change is only understood with the one file that the turn wrote."""
-    return (
-        claim.item
-        and claim.kind == "changed"
-        and len(written) == 1
-        and len(text) < 200
-        and re.search(r"\w\.\w+$", written[0]) is not None
-        and _NAMES_ITS_PLACE.search(text) is None
-        and not any(action.call.command for action in reading.actions)
-    )
+    if claim.place:
+        return f"{claim.place}: {text}" if claim.place.lower() not in text.lower() else text
+    if len(written) == 1 and re.search(r"\w\.\w+$", written[0]):
+        return f"{acts.shown(written[0])}: {text}"
+    return text if len(text) >= PLACELESS or not written or claim.kind == "result" else ""
 
 
 def _choose(facts: list[Fact]) -> tuple[Fact, ...]:

@@ -291,10 +291,16 @@ def _token_change(old: str, new: str) -> str:
     added = "".join(after[head : len(after) - tail]).strip()
     if not removed or not added or len(removed) > WORD_LENGTH or len(added) > WORD_LENGTH or not head:
         return ""
+    if not _is_balanced(removed) or not _is_balanced(added):
+        return ""  # a piece of a call or a list says less than its line
     key = next(
         (token.strip("\"'") for token in reversed(before[:head]) if _NAME.search(token.strip("\"'"))), ""
     )
     return f"{key} {removed} → {added}" if key else f"{removed} → {added}"
+
+
+def _is_balanced(text: str) -> bool:
+    return all(text.count(left) == text.count(right) for left, right in ("()", "[]", "{}"))
 
 
 def _common(left: list[str], right: list[str]) -> int:

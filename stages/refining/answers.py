@@ -172,6 +172,7 @@ def _selected(message: str) -> list[str]:
     if (
         bare
         and word.isdigit()
+        and match[0].rstrip()[-1] not in ",，;；:："
         and re.match(r"[A-Za-z\u4e00-\u9fff]", tail)
         and not re.match(r"(?:and|but|please|但|不过|吧|和|，)", tail)
     ):

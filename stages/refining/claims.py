@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from stages.model import FactType
 from stages.refining import decisions, wording
 from stages.refining.filler import impersonal, is_filler, is_hedged, strip_lead
-from stages.refining.passages import Passage, passages_of, sentence_case, separator_of, with_items
+from stages.refining.passages import Passage, passages_of, place_of, sentence_case, separator_of, with_items
 from stages.refining.prose import CJK, Sentence, blocks, clip, plain, windows
 from stages.refining.reading import Said
 
@@ -19,7 +19,7 @@ MAX_CLAIMS = 60
 _SENTENCE_END = re.compile(r"(?<=[.!。！])\s+|(?<=[。！])")
 _ANNOUNCED = re.compile(
     r"(?:let me|let's|i(?:'ll|’ll| will)(?: now)?|i need to|i'm going to|我(?:来|先|现在|再)|让我"
-    r"|接下来(?:我)?(?:来|会|要)?|现在(?:来|开始)?)\s*(.{6,160}?)[:：.。…]*$",
+    r"|(?:^|[。；，,;])接下来(?:我)?(?:来|会|要)?|(?:^|[。；，,;])现在(?:来|开始|去|我来?|就来))\s*(.{6,160}?)[:：.。…]*$",
     re.IGNORECASE,
 )
 _OFFER = re.compile(
@@ -27,6 +27,7 @@ _OFFER = re.compile(
 )
 
 MIN_LENGTH = 8
+POINTING_REACH = 80
 LOOK_BACK = 6
 """How many texts from the end are searched for one that says something."""
 MAX_TOLD = 8
@@ -35,6 +36,8 @@ SHORT = 18
 """Shorter sentences tell an outcome only when there is no longer one."""
 ITEM_RANK = 2
 """Sentences of this rank are list items or dangle: used when nothing better is told."""
+HOWTO_RANK = 3
+"""Sentences among instructions: those that state how things are tell more than loose items."""
 TOLD_LENGTH = 220
 
 
@@ -55,6 +58,8 @@ class Claim:
     decides: bool = False
     item: bool = False
     self_contained: bool = True
+    place: str = ""
+    """For a list item, what its lead-in or heading says it is about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,14 +131,14 @@ def last_say(parts: tuple[Said, ...]) -> tuple[Say, int]:
         found: list[Claim] = []
         outcome: list[str] = []
         spoken = False
+        polar = wording.POLAR.match(part.text.lstrip("*_# \n"))
         for offset, window in windows(part.text):
             passages = passages_of(blocks(window, part.start + offset))
             found += _claims(passages, part.step, final=True)
-            told, whole = _outcome(passages)
+            told, whole = _outcome(passages, polar=not outcome and polar is not None)
             outcome += told
             spoken = spoken or whole
         if outcome or any(claim.kind for claim in found):
-            polar = wording.POLAR.match(part.text.lstrip("*_# \n"))
             return Say(
                 tuple(found[:MAX_CLAIMS]), tuple(outcome), spoken, polar[0] if polar else "", announced
             ), index
@@ -179,7 +184,7 @@ def _claim(
     text, start, end = impersonal(raw), sentence.start, sentence.end
     item = passage.block.kind == "item"
     kind = _item_kind(text, passage.role, hints) if item else kind_of(text, passage.role, False, hints)
-    standing = is_self_contained(text)
+    standing = is_self_contained(text) and wording.POINTING.search(text, 0, POINTING_REACH) is None
     if text.endswith((":", "：")):
         joined, last = with_items(text, passages, at, cover=kind is not None)
         if last is None:
@@ -190,7 +195,8 @@ def _claim(
         if len(before) + len(text) < CLAIM_LENGTH and is_self_contained(before):
             text, start, standing = f"{before} {text}", previous.start, True
     text = clip(sentence_case(text), CLAIM_LENGTH)
-    return Claim(kind, text, start, end, step, final, passage.role, decides, item, standing)
+    place = place_of(passage.block) if item and kind == "changed" else ""
+    return Claim(kind, text, start, end, step, final, passage.role, decides, item, standing, place)
 
 
 def _item_kind(text: str, role: str, hints: int) -> FactType | None:
@@ -201,9 +207,13 @@ def _item_kind(text: str, role: str, hints: int) -> FactType | None:
     return kind_of(text, role, True, hints)
 
 
-def _outcome(passages: list[Passage]) -> tuple[list[str], bool]:
-    """What tells the outcome, the best first (conclusions, then the top), and whether it is sentences."""
+def _outcome(passages: list[Passage], *, polar: bool = False) -> tuple[list[str], bool]:
+    """What tells the outcome, the best first (conclusions, then the top), and whether it is sentences.
+
+    ``polar``: it begins with a yes or no, which the first sentence explains however that begins ("yes, but …").
+    """
     told: list[tuple[int, int, str]] = []
+    sections: set[str] = set()
     for at, passage in enumerate(passages):
         block, role = passage.block, passage.role
         if role == "next" or (block.kind == "item" and (block.parent >= 0 or role in ("howto", "options"))):
@@ -212,14 +222,20 @@ def _outcome(passages: list[Passage]) -> tuple[list[str], bool]:
         for sentence in passage.sentences:
             text = _told(sentence.text, passages, at)
             if text:
-                rank = base + (2 if _is_lesser(text) else 0) - (2 if _is_strong(text) else 0)
+                lesser = _is_lesser(text) and not (polar and not told and not _is_short(text))
+                rank = base + (2 if lesser else 0) - (2 if _is_strong(text) else 0)
                 told.append((rank, len(told), text))
+                if rank == ITEM_RANK:
+                    sections.add(block.section)
         if len(told) >= MAX_TOLD:
             break
     told.sort(key=lambda entry: entry[:2])
     spoken = [text for rank, _, text in told if rank < ITEM_RANK]
     if spoken or not told:
         return spoken, bool(spoken)
+    states = [text for rank, _, text in told if rank == HOWTO_RANK and wording.STATES.search(text)]
+    if states and len(sections) != 1:
+        return states[-2:], True
     texts = [text.rstrip(".;!。；！:：") for _, _, text in told[:4]]
     return [sentence_case(separator_of(*texts).join(dict.fromkeys(texts)))], False
 
@@ -233,8 +249,11 @@ def _is_lesser(text: str) -> bool:
     """Whether a sentence tells an outcome badly: it dangles, is very short, or speaks of what is still
     to do.
     """
-    short = len(text) < (SHORT if text.isascii() else SHORT // 4)
-    return short or wording.DANGLING.match(text) is not None or wording.NEXT.match(text) is not None
+    return _is_short(text) or wording.DANGLING.match(text) is not None or wording.NEXT.match(text) is not None
+
+
+def _is_short(text: str) -> bool:
+    return len(text) < (SHORT if text.isascii() else SHORT // 4)
 
 
 def _told(sentence: str, passages: list[Passage], at: int) -> str:

@@ -75,7 +75,7 @@ _ANNOUNCES_ZH = re.compile(
 )
 _LEADING_AGENT = re.compile(
     r"(?:i|we)(?:'ve|’ve| have)? (?:(?:now|also|just|already|then|successfully|both|since) ){0,3}"
-    rf"(?=(?:{wording.VERBS}|found|made|ran|read|tested|checked|verified|kept|used|chose|decided|looked"
+    rf"(?=(?:{wording.VERBS}|completed|finished|found|made|ran|read|tested|checked|verified|kept|used|chose|decided|looked"
     rf"|reviewed|built|put|left)\b)",
     re.IGNORECASE,
 )

@@ -20,6 +20,8 @@ _BARE_LEAD = re.compile(
     r"|we) (?:did|changed)|我(?:做了|已)?|改动|修改|主要改动|具体改动)[:：]",
     re.IGNORECASE,
 )
+_OPEN_END = re.compile(r"(?:with|to|that|for|including|which|in)[:：]", re.IGNORECASE)
+_DANGLING_END = re.compile(r" (?:with|to|for|as|via|by|from|including|and|of|in)$", re.IGNORECASE)
 _BOLD_HEAD = re.compile(r"\s*(?:\d[.)]\s*)?\*\*([^*\n]{2,120})\*\*(\s*[:：—–-])?\s*(.*)")
 
 
@@ -46,6 +48,8 @@ def role_of(lead: str, section: str) -> str:
             continue
         if wording.NEXT_SECTION.match(text):
             return "next"
+        if wording.VERDICT.search(text):
+            return "conclusion"
         if wording.PROPOSES.search(text):
             return "options"
         if wording.HOWTO.search(text) and not wording.DID.match(text):
@@ -71,14 +75,54 @@ def passages_of(parsed: list[Block]) -> list[Passage]:
             lead = block.lead
         role = role_of(lead, section) or sticky
         text = block.text.rstrip("*_ ")
-        if block.kind == "para" and text.endswith((":", "：")):
+        if block.kind == "para" and wording.VERDICT.search(text):
+            role, sticky = "conclusion", ""
+        elif block.kind == "para" and text.endswith((":", "：")):
             role = role_of(last_clause(text), section) or sticky
-        elif block.kind == "para" and not block.lead:
+        elif block.kind == "para" and not block.lead and not _goes_on(parsed, index, sticky):
             role, sticky = role_of("", section), ""
         if role in ("howto", "options"):
             sticky = role
         found.append(Passage(block, index, role, list(sentences(block, index))))
     return found
+
+
+def _goes_on(parsed: list[Block], at: int, sticky: str) -> bool:
+    """Whether a paragraph belongs to the option above: behind its code, or before the next numbered option."""
+    if sticky != "options":
+        return False
+    if at > 1 and parsed[at - 1].kind == "code" and parsed[at - 2].kind == "item":
+        return True
+    following = (block for block in parsed[at + 1 : at + 4] if block.kind == "item" and block.level == 0)
+    number = next(following, None)
+    return number is not None and number.number not in ("", "1", "A", "a", "①")
+
+
+_NUMBERED = re.compile(r"^(?:\W|\d|step \d+\b|phase \d+\b)+", re.IGNORECASE)
+_PLACE_FILE = re.compile(r"[\w./-]*[\w-]\.[A-Za-z]\w{0,5}\b(?!\.\d)")
+_GENERIC_WORDS = (
+    "summary change changes made what i i've we did have done was were key main new update updates updated "
+    "updating added adding implemented implementation implementing complete completed feature features fix "
+    "fixes fixed fixing issue issues problem problems solution result results overview details improvement "
+    "improvements the a an of for to in on and is are how it works working your you this next steps step notes "
+    "note important additional major minor final quick technical created modified removed files file "
+    "highlights status benefits benefit now all other testing test "
+    "tests verification key-changes accomplished here's been has with enhancements applied "
+    "改动 修改 变更 总结 小结 结果 完成 修复 更新 新增 说明"
+)
+_GENERIC = frozenset(_GENERIC_WORDS.split())
+PLACE_WORDS = 4
+
+
+def place_of(block: Block) -> str:
+    """Where a list item's change was made, by the file in its lead-in or by what its heading names; or ``""``."""
+    if block.lead and (named := _PLACE_FILE.search(block.lead)):
+        return named[0]
+    words = _NUMBERED.sub("", block.section).rstrip(":： !.").split()
+    left = [word for word in words if word.lower().strip("(),") not in _GENERIC]
+    if not left or len(left) > PLACE_WORDS or not all(any(map(str.isalnum, word)) for word in left):
+        return ""
+    return " ".join(left)
 
 
 def with_items(
@@ -108,7 +152,7 @@ def with_items(
         level = other.level if level < 0 else level
         if other.level > level:
             continue
-        head = item_head(other.text)
+        head = _with_child(item_head(other.text), other, passages, passage)
         if not head or used + len(head) + 2 > room:
             if not heads and head:
                 heads.append(clip(head, max(20, room - used - 2)))
@@ -123,6 +167,17 @@ def with_items(
     if _BARE_LEAD.fullmatch(text):
         return sentence_case(separator_of(text, heads[0]).join(heads)), end
     return f"{text} {separator_of(text, heads[0]).join(heads)}".strip(), end
+
+
+def _with_child(head: str, block: Block, passages: list[Passage], passage: Passage) -> str:
+    """The head of an item that only introduces its own items ("Default: …"), with the first of them."""
+    if not block.text.rstrip("*_ ").endswith((":", "：")) or wording.VERB.match(head):
+        return head
+    at = passages.index(passage) + 1
+    if at >= len(passages) or passages[at].block.kind != "item" or passages[at].block.level <= block.level:
+        return head
+    child = item_head(passages[at].block.text)
+    return f"{head}: {child}" if child else head
 
 
 def separator_of(*texts: str) -> str:
@@ -142,10 +197,10 @@ def item_head(text: str) -> str:
     """What a list item is about: its bold lead, or all of it."""
     bold = _BOLD_HEAD.match(text)
     if bold is None:
-        return impersonal(plain(text)).rstrip(".。:： ")
+        return _DANGLING_END.sub("", impersonal(plain(text)).rstrip(".。:： "))
     head, rest = plain(bold[1]).rstrip(":： "), plain(bold[3])
-    if not rest:
-        return head
+    if not rest or _OPEN_END.fullmatch(rest):
+        return head  # what follows is in items of its own
     if rest[0] in "(（":
         return f"{head} {rest}".rstrip(".。:： ")
     if wording.VERB.match(head) and " " in head:

@@ -127,7 +127,7 @@ _LOG_LINE = re.compile(
     r"\s*(?:at [\w.<>$\[\] ]+ ?\(|at (?:async )?[\w./<>$]+:\d+|File \"[^\"]+\", line \d+"
     r"|Traceback \(most recent"
     r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\[?\d\d:\d\d:\d\d|\[(?:INFO|WARN|WARNING|ERROR|DEBUG|nodemon|vite"
-    r"|HMR)\]|(?:INFO|WARN|WARNING|ERROR|DEBUG)[: ]"
+    r"|HMR)\]|[\w.:-]{2,24}\] \S|(?:INFO|WARN|WARNING|ERROR|DEBUG)[: ]"
     r"|npm (?:ERR!|error|warn|WARN|notice)\b|> \S+@\d|> [\w@/.-]+ [\w-]+$|[➜$❯»]\s|\$ "
     r"|[\w.@-]+[:~][^ ]* ?[$#] |\d+ ?[|│→]|[|│╭╰├└⨯✓✗×▲•] ?\S|\^+\s*$|~+\^*$"
     r"|(?:GET|POST|PUT|DELETE|PATCH|OPTIONS) /\S* |[\w./\\@-]+[:(]\d+[:,]\d+|[\w./\\@-]+\.\w{1,4}:\d+ "
@@ -171,6 +171,11 @@ def is_log_line(line: str) -> bool:
 
 
 _SAID_LINE = re.compile(r"\s*[\"'“「(]?[A-Za-z\u4e00-\u9fff@`]")
+_OPENS = re.compile(
+    r"(?!(?:npm|npx|yarn|pnpm|bun|git|node|python3?|pip|uv|cargo|go|make|docker|curl|cd|ls|cat|sudo) )"
+    r"[A-Za-z][a-z']{1,12}(?:,? [a-z']{1,14}){1,11}[.!,:]?\s*"
+)
+"""Words alone, no program's name in front: how a message begins that pastes output."""
 _CODE_LINE = re.compile(
     r"[;{}]\s*$|=>|\)\s*\{|^\s*(?:[\w.]+\(.*\)|[\w.]+ = .*|<\/?\w+.*>)\s*;?$|^\s{2,}[\w.]+\(|://\S+:\d+:\d+"
 )
@@ -200,6 +205,10 @@ def _spread(lines: list[str], marks: list[bool]) -> None:
             continue
         before = at > 0 and marks[filled[at - 1]]
         after = at + 1 < len(filled) and marks[filled[at + 1]]
+        if lines[index].rstrip().endswith(("?", "？")) and _is_said(lines[index]):
+            continue
+        if at == 0 and _OPENS.fullmatch(lines[index]):
+            continue
         if (before and after) or ((before or after) and not _is_said(lines[index])):
             marks[index] = True
 

@@ -58,8 +58,8 @@ def source_text(turn: Turn, source: str) -> str:
     """The text that the spans of facts with this source refer to.
 
     ``"user"``: what opened the turn, then the live steers of people, joined by line ends. ``"text"``: all
-    text parts of the live steps, joined by line ends. ``"tool <id>"``: the call's ``error``, else its
-    ``outcome``.
+    text parts of the live steps, joined by line ends. ``"tool <id>"``: the ``error`` of a failed call,
+    the ``outcome`` of any other.
     """
     if source == "user":
         opening = turn.user_text if turn.user_text is not None else turn.opening_text
@@ -69,7 +69,9 @@ def source_text(turn: Turn, source: str) -> str:
     call = next(
         (call for step in turn.live_steps for call in step.tools if f"tool {call.id}" == source), None
     )
-    return (call.error or call.outcome) if call is not None else ""
+    if call is None:
+        return ""
+    return call.error or call.outcome if call.result == "error" else call.outcome or call.error
 
 
 def read(turn: Turn, cwd: str | None) -> Reading:

@@ -62,10 +62,11 @@ RESULT = re.compile(
     re.IGNORECASE,
 )
 DANGLING = re.compile(
-    r"(?:it|its|it's|it’s|this|that|they|they're|their|these|those|he|she|him|both(?! the| of the| `)|which"
+    r"(?:it|its|it's|it’s|this|that|(?:with|by|for|without|of|in) (?:it|this|that|them)"
+    r"|they|they're|their|these|those|he|she|him|both(?! the| of the| `)|which"
     r"|and|but|so|also|then|however|otherwise|instead|such|same|the (?:same|latter|former|other|rest"
     r"|following|above|first|second|third|only|key|main|result|change|changes|fix|issue|problem|solution"
-    r"|plan|approach|code|file|function|component|implementation|workaround)s?(?= (?:is|are|was|were|will"
+    r"|plan|approach|code|file|function|component|implementation|workaround|error)s?(?= (?:is|are|was|were|will"
     r"|now|should|can|has|have|also)\b)(?! (?:is|was|were) (?:that|because|due|caused|in|with))"
     r"|here|there's|there is a|after that|in this case|in that case|for this|for that|as (?:requested|you)"
     r"|with this|with these|like (?:this|that)|if (?:it|this|that|they)|when (?:it|this|that|they)"
@@ -122,13 +123,38 @@ DID = re.compile(r"(?:implement|summary|changes|改动|总结|what|fixed|added|u
 CONDITIONAL = re.compile(
     r"\b(?:if|when|whenever|unless|in case|would|could|e\.g)\b|如果|要是|时会|假如", re.IGNORECASE
 )
+STATES = re.compile(
+    r"^(?!(?:you|run|open|go|click|replace|set|copy|make|add|use|try|visit|if|once|when|then|now)\b)"
+    r"(?=.{30})(?:[^,.;]{2,60} (?:is|are|isn't|aren't|does|do|was|were|has|have)\b)|^(?=.{12})[^，。]{2,20}(?:是|会|不)",
+    re.IGNORECASE,
+)
+VERDICT = re.compile(
+    r"\b(?:is|are|would be|will be) (?:\w+ ){0,2}(?:best|the (?:better|right|simplest|safest) (?:choice|option|fit|one))\b"
+    r"|\b(?:i(?:'d| would)? recommend|my recommendation|recommended (?:approach|option|choice))\b"
+    r"|(?:我)?(?:建议|推荐)(?:采用|使用|用|选|走|先|改)|(?:更|最)合适",
+    re.IGNORECASE,
+)
+"""Which of several ways is said to be the one to take."""
+POINTING = re.compile(
+    r"\b(?:this|these|those)\b(?! (?:session|turn|repo\w*|project|app|codebase|monorepo|workspace|machine|morning"
+    r"|afternoon|week|month|year|time|branch)\b)",
+    re.IGNORECASE,
+)
+"""A word that points at something outside the sentence when it stands near its beginning."""
+SPEAKS = re.compile(
+    r"\bI(?:'|’|\b)(?!/)|\bmy\b|^(?:you(?:'re|’re)?|we(?:'re|’re)?) (?:\w+ ){1,3}(?:it|this|that|them)\b"
+    r"|\b(?:shown|listed|mentioned|described|output|see|code|steps?) (?:above|below)\b"
+)
+"""Words of a speaker to a listener: such a sentence does not stand alone."""
 STRONG = re.compile(
-    r"\b(?:recommend|in short|in summary|tl;?dr|conclusion|root cause|bottom line|so the (?:answer"
+    r"\b(?:(?:is|are) (?:often |usually |generally |probably )?(?:the )?best\b"
+    r"|recommend|in short|in summary|tl;?dr|conclusion|root cause|bottom line|so the (?:answer"
     r"|behaviou?r|result))\b|总之|结论|根因|综上|推荐",
     re.IGNORECASE,
 )
 STRONG_WORDS = (
     "recommend",
+    "best",
     "in short",
     "summary",
     "dr",
