@@ -22,6 +22,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 
 from pipeline.errors import DiskFull
 from pipeline.fold import BATCH_BYTES, FORGOTTEN, FoldBatch, FoldJob, fold, redactor
+from pipeline.keeping import expiry, keep_rules
 from pipeline.reading import origin_of
 from pipeline.report import Report
 from pipeline.sessions import Session
@@ -32,7 +33,6 @@ from pipeline.store.erasing import erase
 from pipeline.store.sources import Source
 from pipeline.store.tombstones import Tombstones
 from pipeline.store.turns import apply_batch, drop_old_generation, find
-from pipeline.upkeep import expiry, keep_rules
 from pipeline.workers import Workers
 from stages.model import Copied
 from stages.split import StateMismatch

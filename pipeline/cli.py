@@ -17,6 +17,7 @@ from pipeline.commands.run import index, rebuild, run
 from pipeline.commands.search import search
 from pipeline.commands.settings import config
 from pipeline.commands.themes import register as register_themes
+from pipeline.commands.upkeep import register as register_upkeep
 from pipeline.errors import ExitCode, exit_code
 
 
@@ -43,6 +44,7 @@ def cli(verbose: bool) -> None:
 for command in (run, index, rebuild, search, turns, show, sessions, status, config):
     cli.add_command(command)
 register_themes(cli)
+register_upkeep(cli)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -21,7 +21,7 @@ from stages.model import Change, Checkpoint, Copied, Spawned, Truncate, Turn, Un
 from stages.redact import Redactor
 from stages.split import Origin, Splitter, apply_truncate, open_splitter
 from stages.tokens import encode
-from stages.wire.blank import blank_compactions, blank_turns
+from stages.wire.blank import Opened, blank_compactions, blank_turns
 
 if TYPE_CHECKING:  # a worker process needs no database
     from pipeline.store.tombstones import Forgotten
@@ -155,7 +155,9 @@ def _keep_out(job: FoldJob, folded: Folded, splitter: Splitter, counts: Counter[
         for position, turn in folded.turns.items():
             folded.turns[position] = replace(turn, compactions=())
     if job.expired is not None:
-        for position in [p for p, turn in folded.turns.items() if (turn.started_at or job.expired) < job.expired]:
+        too_old = _Older(job.expired)
+        blank_turns(splitter, too_old)
+        for position in [position for position, turn in folded.turns.items() if too_old(turn)]:
             del folded.turns[position]
             counts[EXPIRED] += 1
     if job.exclude:
@@ -163,6 +165,16 @@ def _keep_out(job: FoldJob, folded: Folded, splitter: Splitter, counts: Counter[
         shut_calls(splitter, excluded)
         for position, turn in folded.turns.items():
             folded.turns[position] = without_excluded(turn, excluded)
+
+
+class _Older:
+    """Whether a turn began before a moment (ms); one without a time did not."""
+
+    def __init__(self, moment: int) -> None:
+        self.moment = moment
+
+    def __call__(self, turn: Opened) -> bool:
+        return turn.started_at is not None and turn.started_at < self.moment
 
 
 class Folded:
