@@ -33,6 +33,7 @@ MAX_FACTS = 8
 MAX_PROBLEM = 240
 SHORT_ANSWER = 42
 """Shorter answers to a question are told with the question."""
+POINTING_REACH = 40
 POINTING = 60
 """Shorter sentences of a person with a pronoun get what it stands for beside them."""
 SAME_SHARE = 0.7
@@ -76,12 +77,13 @@ def refine(turn: Turn, previous: Turn | None, *, cwd: str | None) -> Refined:
     reading = read(turn, cwd)
     words = phrases(reading.chinese)
     asked = ask(turn, reading.asked, words)
-    answer = answers.resolve(asked.text, _answered(previous)) if asked.kind == "said" else None
+    answered = _answered(previous)
+    answer = answers.resolve(asked.text, answered) if asked.kind == "said" else None
     say, at = claims.last_say(reading.said)
     made = [*claims.on_the_way(reading.said[: at if at >= 0 else len(reading.said)]), *say.claims]
     touched = entities.extract_reading(reading)
     before = cache(lambda: asked_before(previous, words))
-    facts = _facts(reading, asked, answer, before, made, words, touched.files_written)
+    facts = _facts(reading, asked, answer, before, made, words, touched.files_written, bool(answered))
     decision = any(fact.type == "decision" for fact in facts)
     summary = summarise(reading, before, asked, answer, say, facts, words)
     about = f"{asked.text} {answer.text}" if answer else asked.text
@@ -101,8 +103,9 @@ def _facts(
     made: list[Claim],
     words: Phrases,
     written: tuple[str, ...],
+    answers_agent: bool,
 ) -> tuple[Fact, ...]:
-    by_user = list(_from_user(asked, answer, before, words))
+    by_user = list(_from_user(asked, answer, before, words, answers_agent))
     by_tools = acts.facts(reading.actions, words)
     carried_out = bool(written) or any(action.call.command for action in reading.actions)
     by_text = list(_from_text(made, asked, carried_out, written, reading, words))
@@ -112,17 +115,23 @@ def _facts(
 
 
 def _from_user(
-    asked: Ask, answer: answers.Answer | None, before: Callable[[], str], words: Phrases
+    asked: Ask,
+    answer: answers.Answer | None,
+    before: Callable[[], str],
+    words: Phrases,
+    answers_agent: bool,
 ) -> Iterable[Fact]:
     span = (asked.sentences[0].start, asked.sentences[-1].end) if asked.sentences else None
     if answer is not None and answer.choice:
-        template = {"option": words.chose, "no": words.declined}.get(answer.kind, words.agreed)
+        template = {"option": words.chose, "no": words.declined, "go": words.go_ahead}.get(
+            answer.kind, words.agreed
+        )
         text = template.format(number=answer.number, option=answer.text, question=answer.text)
         yield Fact("decision", clip(text, FACT_LENGTH), "user", span)
     problem = False
     for number, sentence in enumerate(asked.sentences[:24]):
         text = _CONNECTIVE.sub("", strip_lead(sentence.text))
-        if decisions.by_user(text):
+        if decisions.by_user(text) or (answers_agent and number < 2 and decisions.bounds(text)):
             text = _placed(text, asked.sentences[:number], before, words)
             if text:
                 yield Fact("decision", sentence_case(text), "user", (sentence.start, sentence.end))
@@ -156,6 +165,7 @@ def _placed(text: str, earlier: tuple[Sentence, ...], before: Callable[[], str],
     """
     standing = claims.is_self_contained(text)
     points = not standing or (len(text) < POINTING and _POINTS.search(text) is not None)
+    points = points or _POINTS.search(text, 0, POINTING_REACH) is not None
     if not points and (text.count(" ") >= 5 if text.isascii() else len(text) >= 8):
         return text
     about = _said_before([strip_lead(sentence.text) for sentence in earlier])
@@ -187,11 +197,23 @@ def _from_text(
 ) -> Iterable[Fact]:
     first_result = True
     question = asked.text if asks(asked.text) else ""
+    to_choose = bool(written) and decisions.asks_for_a_way(asked.text)
     whole = reading.turn.status not in ("cancelled", "unfinished")  # else the last words may be cut anywhere
     for claim in made:
         kind = claim.kind
-        if claim.decides and (carried_out or claim.final):
+        if (claim.decides and (carried_out or claim.final)) or (
+            written and claim.final and decisions.ought(claim.text)
+        ):
             kind = "decision"
+        elif (
+            to_choose
+            and first_result
+            and claim.final
+            and not claim.item
+            and kind in (None, "changed", "result")
+            and decisions.takes(claim.text)
+        ):
+            kind = "decision"  # the way that was taken, where one was asked for
         elif kind == "changed" and not carried_out and wording.VERB.match(claim.text) is None:
             kind = "result"  # how things are, or would be
         text = _completed(claim, written, reading)

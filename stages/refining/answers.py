@@ -42,7 +42,14 @@ _SELECTION = re.compile(
 _AFFIRMATIVE = re.compile(
     r"(?:(?:yes|yep|yeah|yup|sure|ok(?:ay)?|please(?: do)?|do it|do that|go ahead|go for it|proceed|go on"
     r"|sounds good|looks good|lgtm|agreed?|correct|right|exactly|perfect|great|good|fine|continue"
-    r"|keep going|approved?|make it so|that works|works for me|let's do (?:it|this|that)|let's go|start"
+    r"|keep going|(?:let's |lets )?(?:get|go) (?:started|going)(?: (?:on|with) (?:this|it|that"
+    r"|the) ?\w*)?(?: in the \w+)?"
+    r"|(?:start|begin|continue)(?: on| with)?(?: the| this| your)? (?:implementation|implementing|plan|work"
+    r"|coding|building)"
+    r"(?: (?:this|it|that|the plan|the \w+))?"
+    r"|(?:now )?(?:implement|build|execute|follow|do) (?:the|this|that|your) (?:plan|approach|proposal|design"
+    r"|solution)"
+    r"|approved?|make it so|that works|works for me|let's do (?:it|this|that)|let's go|start"
     r"|begin|(?:let's )?implement(?: (?:it|this|that))?|(?:just )?do (?:it|this|so)|start (?:implementing"
     r"|working)|ship it|carry on|next|y|k"
     r"|好的?|好吧|行|可以|嗯+|是的?|对的?|没问题|同意|继续|开始吧?|做吧|改吧|就这样|就这么(?:办|做|定)"
@@ -72,6 +79,18 @@ _ASKING = re.compile(
 _ASKING_END = re.compile(
     r"(?:好吗|可以吗|行吗|对吗|怎么样|好不好|吗|吧)?\s*[?？][\"'”*_`)]*\s*$|,? (?:is that ok(?:ay)?|right"
     r"|ok(?:ay)?)\?$",
+    re.IGNORECASE,
+)
+_GOES_ON = re.compile(
+    r"(?:^|[.,;!] )(?:please )?(?:continue|keep going|go on|carry on|next)\b|继续", re.IGNORECASE
+)
+_SETS_GOING = re.compile(
+    r"\b(?:start|begin|implement|started|going|go ahead|go for it|proceed|do it|do this|build|execute|follow"
+    r"|ship it)\b|开始|开工|动手|执行|做吧|干吧|就这么",
+    re.IGNORECASE,
+)
+_PLANNED = re.compile(
+    r"\b(?:plan|approach|proposal|design|strategy)\b(?! (?:mode|to (?:read|look)))|方案|计划|设计",
     re.IGNORECASE,
 )
 _MORE = re.compile(
@@ -134,13 +153,9 @@ def _agreement(message: str, answered: str | None) -> Answer | None:
         return Answer("no", declined, choice=bool(declined))
     if _AFFIRMATIVE.fullmatch(message):
         asked = proposal(answered or "")
-        kind = (
-            "continue"
-            if re.match(
-                r"(?:please )?(?:continue|keep going|go on|carry on|next|请?继续)", message, re.IGNORECASE
-            )
-            else "yes"
-        )
+        kind = "continue" if _GOES_ON.search(message) else "yes"
+        if not asked and kind == "yes" and _SETS_GOING.search(message) and (plan := planned(answered or "")):
+            return Answer("go", plan, choice=True)
         return Answer(
             kind, asked, choice=kind == "yes" and bool(asked) and _HAS_CHOICE.search(asked) is not None
         )
@@ -238,6 +253,18 @@ def question(text: str) -> str:
             if _QUESTION.search(sentence.text):
                 last = sentence.text
     return clip(last, OPTION_LENGTH)
+
+
+def planned(text: str) -> str:
+    """What a text presents as a plan or an approach, in its own first sentence about it; ``""`` if none."""
+    for offset, part in windows(text):
+        for block in blocks(part, offset):
+            if block.kind not in ("para", "heading", "item"):
+                continue
+            for sentence in sentences(block):
+                if _PLANNED.search(sentence.text) and not _QUESTION.search(sentence.text):
+                    return clip(sentence.text.rstrip(".。:： "), OPTION_LENGTH)
+    return ""
 
 
 def proposal(text: str) -> str:

@@ -47,6 +47,82 @@ _CHOICE_USER = re.compile(
     r"|(?:only|just) (?:support|use|allow|target|do|keep)\b[^.?!\n]{2,60}\bfor now)",
     re.IGNORECASE,
 )
+_NAME = r"(?:https?://\S|@?\w[\w.-]*[\d./@_-]\w|\w+ \d+(?:\.\d+)*\b|[a-z]+[A-Z]\w|(?<![.?!] )(?-i:[A-Z])\w)"
+"""Something that has a name of its own: a library, a version, a path, an address."""
+_DESIGN_USER = re.compile(
+    # a plan told what to be made of, or changed in content
+    rf"\b(?:create|write|make|build|implement|set up|add|plan|start|do)\b[^.?!\n]{{2,100}}\b(?:that uses"
+    rf"|which uses|using"
+    rf"|based on|built (?:on|with)|on top of) (?:the |a |our )?{_NAME}"
+    r"|\b(?:update|change|adjust|revise|modify|amend|rework) (?:the |our |your |this )?(?:\w+ )?(?:plan"
+    r"|design|spec|approach"
+    r"|proposal)\b[^.?!\n]{0,24}?\b(?:so (?:that )?|to (?:use|have|put|make|keep|only|include|follow|support"
+    r"|store|be)\b)"
+    rf"|\b(?:update|change|switch|convert|migrate|rewrite|refactor|move)\b[^.?!\n]{{1,80}}\bto (?:use"
+    rf"|using) (?:the |a )?{_NAME}"
+    r"|\b(?:be sure|make sure|make it clear|note|say|remember|clarify)\b[^.?!\n]{0,40}\bwe(?:'re|’re| are"
+    r"| will be)"
+    r" (?:using|building|going with|only)\b"
+    # where something is kept
+    r"|\b(?:keep|store|save|put|persist|hold|cache)\b[^.?!\n]{2,60}\b(?:in|into|inside|under|at) (?:an? |the "
+    r"|our |its )?(?:\w+ )?"
+    r"(?:env(?:ironment)?(?: variables?| vars?|\b)|storage|localstorage|sessionstorage|database|db|memory"
+    r"|cookies?|sqlite|redis"
+    r"|postgres\w*|config\w*|root|git|repo\w*|monorepo|s3|volume)\b"
+    r"|\b(?:it|they|this|that|these|[\w./-]+ (?:file|files|code|config|logic|component|module|folder"
+    r"|directory))"
+    r" should(?:n't| not|nt)? (?:all |only |just )?(?:be|live|go|sit|stay|belong) (?:in|on|at|under|inside"
+    r"|outside|with|next to)\b"
+    # what this is going to be
+    r"|\b(?:this|it|[\w-]+ (?:app|service|project|repo|package|api|ui)) (?:will|is going to|should"
+    r"|must) be (?:a|an|one)"
+    r" (?!problem|issue|while|long|bit|lot|pain|good|great|nice|better|bug|mess|way|big|hard|quick)\w"
+    # what the person did
+    r"|(?<!when )(?<!if )(?<!after )(?<!once )(?<!before )\bi(?:'ve|’ve| have)? (?:just |already |also |now "
+    r"|manually )?(?:reverted"
+    r"|deleted|removed|rolled back|dropped|disabled|uninstalled|got rid of|gave up on)\b(?= \w)(?! (?:a|an"
+    r"|some|my) (?:comment|file|doc"
+    r"|document|text|line|word|item|row)\b)",
+    re.IGNORECASE,
+)
+_BOUND = re.compile(
+    r"\b(?:in the background|by default|at (?:most|least)|no (?:more|later|longer) than|up to \d|(?:before"
+    r"|after|every|within|for"
+    r"|to|per) (?:\d+|one|two|three|five|ten|thirty)\b|\d+ (?:ms|s|seconds?|minutes?|hours?|days?|times|mb|kb"
+    r"|tokens|percent)"
+    r"|(?:two|three|five|ten|thirty) (?:seconds|minutes|hours|days|times)|but (?:keep|leave|not|only|without)"
+    r"|(?:both|all|each) of"
+    r"|for both|for all)\b|(?:默认|最多|最少|至少|不超过|后台|每(?:天|晚|小时|周|次|秒)|\d+ ?(?:秒|分钟|小时|天|次|条|个))",
+    re.IGNORECASE,
+)
+_IMPERATIVE = re.compile(
+    r"(?:then |so |ok(?:ay)?,? |please |just |and )?(?:use|renew|keep|make|trim|limit|cap|cache|store|log|set"
+    r"|send|retry|expire"
+    r"|rotate|wait|allow|return|reject|drop|split|merge|share|move|put|run|start|treat|sort|show|hide|require"
+    r"|refuse|skip|fall back"
+    r"|default|round|truncate|batch|poll|refresh|restrict|reuse|encrypt|hash|sign|lock|block|queue"
+    r"|throttle)\b(?! (?:the )?tests?\b)"
+    r"|(?:那就?|就|把|先|再)?(?:改|用|设|限|缓存|保留|重试|每|放|存|记|删)",
+    re.IGNORECASE,
+)
+_OPEN = re.compile(
+    r"^(?:(?:so|and|but|ok|then)[, ]+)*(?:what if|what (?:do|should|can) we do|what about|how (?:do|should"
+    r"|can|could|would) we"
+    r"|how (?:is|are|would|should) \w+|should (?:we|it|this)|which (?:one|of|way|approach)|do we (?:need"
+    r"|want))\b"
+    r"|怎么办|怎么(?:处理|防|避免|限|存)|(?:要不要|该不该|应该)|如何(?:处理|避免|防|解决|限|存)|哪(?:个|种)",
+    re.IGNORECASE,
+)
+_REPAIR = re.compile(r"\b(?:fix|error|fails?|failing|broken|bug|wrong)\b|报错|失败|修|错误|崩", re.IGNORECASE)
+_LATER = re.compile(
+    r"\b(?:later|to-?do|not yet|someday|postponed?)\b|以后|待办|todo|暂时|评估", re.IGNORECASE
+)
+_OUGHT = re.compile(
+    r"\b(?:must|has to|have to|needs to|may only|may never"
+    r"|is only allowed to)\b[^.?!\n]{3,120}[:;,—–] ?[^.?!\n]{0,40}\bnow\b"
+    r"|(?:必须|只能|一律|不得|不许)[^。？?\n]{2,80}(?:[：；，]|——)[^。？?\n]{0,30}(?:现在|改|已)",
+    re.IGNORECASE,
+)
 _CHOICE_AGENT = re.compile(
     r"\b(?:(?:i|we)(?:'ve| have)? (?:decided|chose|chosen|opted|settled on|went with|picked|agreed)\b"
     r"|(?:decided|chose|opted|agreed) (?:to|on|for|against|not to)\b|(?:^|[:;] )(?:went|going) with\b|(?:^"
@@ -103,7 +179,6 @@ _NOT_USER = re.compile(
     r"|who)\b[^.]*$"
     r"|\b(?:haven't|have not|not yet|yet to) (?:decided?|chosen|settled|agreed)\b|\b(?:need to|have to"
     r"|help (?:me|us)|to) (?:decide|choose|pick)\b|\bwhether\b|\bnot sure\b|\bwondering\b"
-    r"|\bin case we want\b"
     r"|\b(?:let's|lets|let us) (?:decide|discuss|think|see|talk|look|try|keep (?:going|working|fixing"
     r"|debugging|looking|testing|trying))\b|\bkeep (?:fixing|going|working|trying|doing)\b|\byou (?:use"
     r"|used|using|keep|kept|went|chose|should have)\b|\bit (?:uses?|used|still|keeps)\b"
@@ -126,23 +201,57 @@ _USER_WORDS = frozenset(
         "favor favour over want need shouldn should must never always rule now more approach plan option "
         "design proposal solution idea like prefer pick approve agree vote tackle later leave worry only "
         "just easiest simplest minimal focus focusing start starting go is basic don dont all fine okay ok "
-        "skip make put override would same "
+        "skip make put override would same uses based built update change adjust revise modify amend rework switch "
+        "convert migrate rewrite refactor sure clear note say remember clarify store save persist hold cache will must "
+        "be reverted deleted removed rolled dropped disabled uninstalled got gave "
     )
 )
 """Every English choice contains one of these words; most sentences contain none."""
 
+SHORT_LENGTH = 90
+"""Longer instructions describe a task."""
 MAX_LENGTH = 400
 """Longer sentences are pasted matter, not choices."""
 
 
 def by_user(sentence: str) -> bool:
     """Whether a sentence of a person settles something."""
-    if len(sentence) > MAX_LENGTH or (
-        sentence.isascii() and _USER_WORDS.isdisjoint(_WORD.findall(sentence.lower()))
+    if (
+        len(sentence) > MAX_LENGTH
+        or sentence.endswith((":", "："))
+        or (sentence.isascii() and _USER_WORDS.isdisjoint(_WORD.findall(sentence.lower())))
     ):
         return False
-    chosen = _CHOICE_USER.search(sentence) or (not sentence.isascii() and _CHOICE_ZH.search(sentence))
+    chosen = (
+        _CHOICE_USER.search(sentence)
+        or _DESIGN_USER.search(sentence)
+        or (not sentence.isascii() and _CHOICE_ZH.search(sentence))
+    )
     return bool(chosen) and _NOT_USER.search(sentence) is None
+
+
+def bounds(sentence: str) -> bool:
+    """Whether an instruction also settles how: with a number, a place in time, an exception ("but keep …")."""
+    return (
+        len(sentence) < SHORT_LENGTH and bool(_IMPERATIVE.match(sentence)) and bool(_BOUND.search(sentence))
+    )
+
+
+def asks_for_a_way(text: str) -> bool:
+    """Whether a request leaves open what is to be done ("what if …", "how do we …"), so that doing
+    something answers it with a choice.
+    """
+    return _OPEN.search(text) is not None and _REPAIR.search(text) is None
+
+
+def takes(sentence: str) -> bool:
+    """Whether a sentence tells of something done, not of something put off or weighed."""
+    return _NOT.search(sentence) is None and _LATER.search(sentence) is None
+
+
+def ought(sentence: str) -> bool:
+    """Whether a sentence of the agent states a rule and that it holds now."""
+    return len(sentence) <= MAX_LENGTH and _OUGHT.search(sentence) is not None
 
 
 def by_agent(sentence: str) -> bool:

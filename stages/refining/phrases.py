@@ -28,6 +28,7 @@ class Phrases:
     output_of: str
     chose: str
     agreed: str
+    go_ahead: str
     declined: str
     asked: str
     rejected: str
@@ -67,6 +68,7 @@ ENGLISH = Phrases(
     output_of="Output of {what}: {line}",
     chose="The user chose {number}: {option}",
     agreed="Agreed: {question}",
+    go_ahead="The user gave the go-ahead on: {question}",
     declined="The user declined: {question}",
     asked="Asked: {question}",
     rejected="The user rejected {what}.",
@@ -106,6 +108,7 @@ CHINESE = Phrases(
     output_of="{what} 的输出：{line}",
     chose="用户选择了 {number}：{option}",
     agreed="同意：{question}",
+    go_ahead="用户同意动手：{question}",
     declined="用户拒绝了提议：{question}",
     asked="提问：{question}",
     rejected="用户拒绝了 {what}。",

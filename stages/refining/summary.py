@@ -78,7 +78,7 @@ def _head(asked: Ask, answer: Answer | None, before: Callable[[], str], words: P
         return words.agreed.format(question=answer.text)
     if answer.kind == "no" and answer.text:
         return words.declined.format(question=answer.text)
-    context = answer.text or before()
+    context = (before() or answer.text) if answer.kind == "go" else (answer.text or before())
     return (
         words.context.format(text=asked.text.rstrip(".。!！"), about=clip(context, 110))
         if context

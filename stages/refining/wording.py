@@ -66,7 +66,8 @@ DANGLING = re.compile(
     r"|they|they're|their|these|those|he|she|him|both(?! the| of the| `)|which"
     r"|and|but|so|also|then|however|otherwise|instead|such|same|the (?:same|latter|former|other|rest"
     r"|following|above|first|second|third|only|key|main|result|change|changes|fix|issue|problem|solution"
-    r"|plan|approach|code|file|function|component|implementation|workaround|error)s?(?= (?:is|are|was|were|will"
+    r"|plan|approach|code|file|function|component|implementation|workaround|error)s?(?= (?:is|are|was|were"
+    r"|will"
     r"|now|should|can|has|have|also)\b)(?! (?:is|was|were) (?:that|because|due|caused|in|with))"
     r"|here|there's|there is a|after that|in this case|in that case|for this|for that|as (?:requested|you)"
     r"|with this|with these|like (?:this|that)|if (?:it|this|that|they)|when (?:it|this|that|they)"
@@ -87,7 +88,8 @@ CONCLUDES = re.compile(
     re.IGNORECASE,
 )
 NEXT_SECTION = re.compile(
-    r"^(?:\W|\d)*(?:(?:suggested |recommended |possible )?next(?!\.?js)|to-?do|remaining|follow[- ]?ups?|future"
+    r"^(?:\W|\d)*(?:(?:suggested |recommended |possible )?next(?!\.?js)|to-?do|remaining|follow[- ]?ups?"
+    r"|future"
     r"|open (?:questions|issues|ends)|still (?:open|to do)|what(?:'s| is) (?:next|left)|known (?:issues"
     r"|limitations)|limitations|下一步|后续|待办|待确认|待处理|遗留|剩余|未完成|接下来)",
     re.IGNORECASE,
@@ -125,18 +127,21 @@ CONDITIONAL = re.compile(
 )
 STATES = re.compile(
     r"^(?!(?:you|run|open|go|click|replace|set|copy|make|add|use|try|visit|if|once|when|then|now)\b)"
-    r"(?=.{30})(?:[^,.;]{2,60} (?:is|are|isn't|aren't|does|do|was|were|has|have)\b)|^(?=.{12})[^，。]{2,20}(?:是|会|不)",
+    r"(?=.{30})(?:[^,.;]{2,60} (?:is|are|isn't|aren't|does|do|was|were|has|have)\b)|^(?=.{12})[^，。]{2,20}(?:是"
+    r"|会|不)",
     re.IGNORECASE,
 )
 VERDICT = re.compile(
-    r"\b(?:is|are|would be|will be) (?:\w+ ){0,2}(?:best|the (?:better|right|simplest|safest) (?:choice|option|fit|one))\b"
+    r"\b(?:is|are|would be|will be) (?:\w+ ){0,2}(?:best|the (?:better|right|simplest|safest) (?:choice"
+    r"|option|fit|one))\b"
     r"|\b(?:i(?:'d| would)? recommend|my recommendation|recommended (?:approach|option|choice))\b"
     r"|(?:我)?(?:建议|推荐)(?:采用|使用|用|选|走|先|改)|(?:更|最)合适",
     re.IGNORECASE,
 )
 """Which of several ways is said to be the one to take."""
 POINTING = re.compile(
-    r"\b(?:this|these|those)\b(?! (?:session|turn|repo\w*|project|app|codebase|monorepo|workspace|machine|morning"
+    r"\b(?:this|these|those)\b(?! (?:session|turn|repo\w*|project|app|codebase|monorepo|workspace|machine"
+    r"|morning"
     r"|afternoon|week|month|year|time|branch)\b)",
     re.IGNORECASE,
 )
