@@ -25,6 +25,9 @@ _OPEN = re.compile(
     rb"|\\{1,2}" + _END + rb"[ \t]*)$"
 )
 _FILLER = b" \t\r\n+.&\\n"
+_QUOTES = (b'"', b"'", b"`")
+JOINING = _FILLER + b"".join(_QUOTES)
+"""What may stand before the opening of a further piece, in a text without backslashes."""
 
 
 def next_piece(data: bytes, at: int) -> int:
@@ -65,7 +68,7 @@ def joined(data: bytes, start: int, end: int) -> tuple[bytes, int]:
 def previous_end(data: bytes, at: int) -> int:
     """Where the piece before the one that starts at ``at`` ends; -1 if nothing is joined there."""
     before = data[max(0, at - 48) : at]
-    if not before[:-1].rstrip(_FILLER).endswith((b'"', b"'", b"`")) and b"\\" not in before:
+    if not before[:-1].rstrip(_FILLER).endswith(_QUOTES) and b"\\" not in before:
         return -1
     joint = _OPEN.search(before)
     return at - len(before) + joint.start() if joint else -1

@@ -77,6 +77,21 @@ _MARKS = {b"ivate ": "key-block", b"-user-": "putty", b"kind: ": "kubernetes"}
 _MARK_ENDS = b" -"
 
 
+def may_name(text: str) -> bool:
+    """Whether one of NEEDLES is in the text. Spelled out: this is asked of every text, and each ``in`` takes
+    a thirtieth of a microsecond, a loop around them ten times that.
+    """
+    return (
+        "key" in text
+        or "pass" in text
+        or "token" in text
+        or "auth" in text
+        or "secret" in text
+        or "cred" in text
+        or "pwd" in text
+    )
+
+
 def scan_names(data: bytes, low: bytes, cjk: Sequence[str], marks: set[str]) -> Iterator[Span]:
     """Values behind telling names. ``low`` is ``data`` in lower case, same length; ``cjk`` says which of
     NEEDLES_CJK are in it.

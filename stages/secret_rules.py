@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from binascii import Error as Base64Error
 from binascii import a2b_base64
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from stages.secret_joins import joined, previous_end
+from stages.secret_joins import JOINING, joined, previous_end
 from stages.secret_values import mixed, placeholder, random_looking, user_and_password
 
 RUN = 20
@@ -43,6 +43,7 @@ Nested = Callable[[bytes], bool]
 
 _CLASS = bytes(0 if chr(c) in "_-" or (c < 128 and chr(c).isalnum()) else 1 for c in range(256))
 _NEEDLE = bytes(RUN)
+UUID_CHARS = 36
 _BLOB = re.compile(rb"[A-Za-z0-9+/_-]+={0,2}")
 
 # (kind, head, rest, strict): strict = the rest must look random, because the head alone says little.
@@ -120,6 +121,8 @@ _HEADS = (
 )
 _HEAD = re.compile(_HEADS)
 _INNER_HEAD = re.compile(rb"[_/+=-](?=" + _HEADS + rb")")
+_HEADLESS = re.compile(rb"(?!" + _HEADS + rb")(?:[A-Za-z0-9]++|[_/+-](?!" + _HEADS + rb"))*+(?![_/+-])={0,2}")
+"""A whole blob in which no token begins: most are names."""
 _HEX = re.compile(rb"(?:[0-9a-f-]{20,}+|[0-9A-F-]{20,}+)(?![A-Za-z0-9+/_=])")
 _COMMA = 44
 _SLASH = 47
@@ -129,7 +132,11 @@ _WEBHOOK = re.compile(
 _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-"
 _URL_SAFE = bytes.maketrans(b"-_", b"+/")
 _ESCAPES = frozenset(b"\\%")
-_ODD = _ESCAPES | frozenset(b",+/[;")
+_ODD = _ESCAPES | frozenset(b"[;")
+_TEXT_IN_BASE64 = re.compile(
+    rb"(?:[A-Za-f][A-HQ-Xg-nw-z0-3][ABEFIJMNQRUVYZcdghklopstwx014589][A-Za-z0-9+/_-]){5}"
+)
+"""RUN characters of base64 that decode to ASCII: of each four, the bits that make a byte's highest are 0."""
 _PARTS = re.compile(rb"[_-]")
 _COLOUR = re.compile(rb"(?<=[\[;])[0-9]{1,3}m")
 _OPENING = frozenset(b"\"'` \t")
@@ -149,6 +156,12 @@ _CONTEXT = (
     b"session_id",
     b"sessionid",
 )
+_CONTEXT_ENDS = frozenset(word[-2:] for word in _CONTEXT)
+_NEAR_ENDS = frozenset(_AROUND + JOINING)
+"""What is before a run tells something only if, one byte further back, there is one of these (more to strip, or
+the end of a string), or _CONTEXT ends, or a backslash is near; besides marks and UUIDs."""
+_LONGER = frozenset(b"+/")
+_DOTTED = (b"hvs.", b"hvb.", b"hvr.", b"SG.", b"ya29.", b"v1.")
 _BEFORE_DOT = re.compile(rb"(?:hv[sbr]|dp\.[a-z]{2,5}(?:\.[a-z0-9_-]{2,35})?|SG|ya29|v1)\.$")
 _TELEGRAM_ID = re.compile(rb"(?<![0-9])[0-9]{8,10}:$")
 _UUID = re.compile(rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$", re.IGNORECASE)
@@ -175,26 +188,45 @@ _OAUTH_NEAR = re.compile(rb"state=|redirect|oauth|callback|grant_type|client_id|
 _LINE = re.compile(rb"(?:\r?\n|\\n)[ \t]*([A-Za-z0-9+/]{4,}={0,2})(?![^\s\"'\\])")
 
 
-def scan_runs(data: bytes, low: bytes, nested: Nested | None) -> Iterator[Span]:
+def scan_runs(data: bytes, low: bytes, nested: Nested | None) -> Sequence[Span]:
     """Secrets in and around every long run. ``low`` is ``data`` in lower case; ``nested`` judges decoded
     base64.
+    """
+    runs = data.translate(_CLASS)
+    at = runs.find(_NEEDLE)
+    return () if at < 0 else list(_scan_from(data, low, runs, at, nested))
+
+
+def _scan_from(data: bytes, low: bytes, runs: bytes, at: int, nested: Nested | None) -> Iterator[Span]:
+    """``scan_runs`` from the first run, at ``at``; ``runs`` has a zero byte for each byte of one.
 
     This loop runs some thousand times a MB: each test rejects a plain run in a fraction of a microsecond.
     """
-    find, blob, hexadecimal = data.translate(_CLASS).find, _BLOB.match, _HEX.match
-    head, inner = _HEAD.match, _INNER_HEAD.search
-    at, decoded = find(_NEEDLE), 0
+    find, headless, like_text = runs.find, _HEADLESS.match, _TEXT_IN_BASE64.match
+    escapes = b"\\" in data
+    decoded = 0
     while at >= 0:
-        plain = hexadecimal(data, at)
-        end = (plain or blob(data, at)).end()  # type: ignore[union-attr]  # a run is a blob
+        run = headless(data, at)
+        end = (run or _BLOB.match(data, at)).end()  # type: ignore[union-attr]  # a run is a blob
         before = data[at - 1]
-        found = _near_run(data, low, at, end) if before in _HINTS else None
+        found = None
+        if before in _HINTS and (
+            low[at - 2] in _NEAR_ENDS
+            or low[at - 3 : at - 1] in _CONTEXT_ENDS
+            or before in _MARKS
+            or escapes
+            or end - at == UUID_CHARS
+        ):
+            found = _near_run(data, low, at, end)
         if found is not None:
             yield found
             end = max(end, found.end)
-        elif plain is None and (
-            head(data, at) or inner(data, at, end) or before in _ODD or _readable(data, at)
-        ):
+        elif (
+            run is None
+            or before in _ODD
+            or like_text(data, at)
+            or (before in _LONGER and _in_longer(data, low, at))
+        ) and not _HEX.match(data, at):
             for found in _in_run(data, low, at, end):
                 yield found
                 end = max(end, found.end)
@@ -206,8 +238,15 @@ def scan_runs(data: bytes, low: bytes, nested: Nested | None) -> Iterator[Span]:
         at = find(_NEEDLE, end)
 
 
+def _in_longer(data: bytes, low: bytes, at: int) -> bool:
+    """Whether a run behind one of _LONGER may be more than a name in a path: a webhook's, or readable base64
+    with what stands before it.
+    """
+    return low.find(b".com/", max(0, at - 64), at) >= 0 or _readable(data, _base64_start(data, at))
+
+
 def _near_run(data: bytes, low: bytes, at: int, end: int) -> Span | None:
-    """A secret that what stands before the run tells."""
+    """A secret that what stands before the run tells. See _NEAR_ENDS for when there can be one."""
     before = data[at - 1]
     if before in _MARKS:
         span = _behind_mark(data, at)
@@ -217,7 +256,11 @@ def _near_run(data: bytes, low: bytes, at: int, end: int) -> Span | None:
         span = _by_context(data, low, at, end)
         if span is not None:
             return span
-    if end - at == 36 and low.find(b"heroku", max(0, at - 64), at) >= 0 and _UUID.match(data, at, end):
+    if (
+        end - at == UUID_CHARS
+        and low.find(b"heroku", max(0, at - 64), at) >= 0
+        and _UUID.match(data, at, end)
+    ):
         return Span(at, end, "heroku-key", data[at:end])
     return _split(data, at) if before in _OPENING and data[at - 2] not in _ASSIGNING else None
 
@@ -304,6 +347,11 @@ def _behind_mark(data: bytes, start: int) -> Span | None:
     """Tokens whose head ends in a dot or colon just before the run."""
     before = data[start - 1] if start else 0
     if before == 46:  # .
+        if (
+            not data.endswith(_DOTTED, max(0, start - 5), start)
+            and data.find(b"dp.", max(0, start - 48), start) < 0
+        ):
+            return None
         head = _BEFORE_DOT.search(data[max(0, start - 48) : start])
         return token_at(data, start - (len(head[0]))) if head else None
     if before == 58 and data[start : start + 2] == b"AA":  # :
@@ -352,13 +400,18 @@ def _partners(data: bytes, token: Span) -> Iterator[Span]:
 
 
 def _readable(data: bytes, at: int) -> bool:
-    """Whether the base64 at ``at`` starts like text: nearly nothing else does, so it is hardly ever decoded
-    further.
+    """Whether the base64 at ``at`` (at least RUN characters) starts like text: nearly nothing else does, so
+    it is hardly ever decoded further.
     """
-    try:
-        return a2b_base64(data[at : at + RUN].translate(_URL_SAFE)).isascii()
-    except Base64Error:
-        return False
+    return _TEXT_IN_BASE64.match(data, at) is not None
+
+
+def _base64_start(data: bytes, start: int) -> int:
+    """Where base64 starts that holds ``/`` or ``+`` before the run at ``start``."""
+    if data[start - 1] not in _LONGER:
+        return start
+    before = data[max(0, start - RUN) : start]
+    return start - len(before) + len(before.rstrip(_BASE64))
 
 
 def _base64(data: bytes, low: bytes, start: int, end: int, nested: Nested) -> tuple[Span | None, int]:
@@ -366,9 +419,7 @@ def _base64(data: bytes, low: bytes, start: int, end: int, nested: Nested) -> tu
 
     Images and other ``data:`` URLs are not decoded unless they are text.
     """
-    if data[start - 1] in b"+/":
-        before = data[max(0, start - RUN) : start]
-        start -= len(before) - len(before.rstrip(_BASE64))
+    start = _base64_start(data, start)
     if not _readable(data, start) or low.rfind(b"data:image/", max(0, start - 40), start) >= 0:
         return None, end
     parts, stop = [data[start:end]], end

@@ -70,6 +70,19 @@ _CLIENTS = (b"-u", b"mysql", b"redis-cli")
 Nested = Callable[[bytes], list[Span]]
 
 
+def may_shape(text: str) -> bool:
+    """Whether ``scan_shapes`` could find anything without marks: each of its scans starts at one of these."""
+    return (
+        "@" in text
+        or "cookie" in text
+        or "-u" in text
+        or "sig=" in text
+        or "mysql" in text
+        or "redis-cli" in text
+        or ":5432:" in text
+    )
+
+
 def scan_shapes(data: bytes, low: bytes, marks: set[str]) -> Iterator[Span]:
     """Everything of this module that needs no decoding. ``low`` is ``data`` in lower case, ``marks`` what to
     expect.
