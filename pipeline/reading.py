@@ -199,5 +199,5 @@ def whole(reading: Reading, turn: Turn, redact: Redact) -> dict[str, Any]:
         "status": turn.status,
         "startedAt": turn.started_at,
         "endedAt": turn.ended_at,
-        "records": whole_turn(data, origin_of(reading.session, reading.agent), redact),
+        "records": whole_turn(data, origin_of(reading.session, reading.agent), redact, turn.turn_id),
     }

@@ -5,10 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import click
 
+from pipeline.background_status import background_lines, background_status
 from pipeline.commands.scope import Scope, echo_json, echo_lines, json_option, run_async, scope_options
 from pipeline.errors import BadInput
 from pipeline.reading import Copies, Reading, json_lines, read_agent, turn_json, whole
@@ -16,10 +18,14 @@ from pipeline.sessions import Agent, Session, derive_title, read_head
 from pipeline.store.database import open_database
 from pipeline.store.layout import Layout, redaction_key
 from pipeline.store.theme_record import iso
+from pipeline.stored_turns import stored_turns
 from pipeline.upkeep import dead_rows
 from stages.redact import Redactor
 from stages.snippet import clean
 from stages.tail import SourceError
+
+LAGS_SHOWN = 5
+"""Sessions that are behind, shown one by one."""
 
 
 def _agent_order(agent: Agent) -> tuple[bool, int, str]:
@@ -106,6 +112,25 @@ def _local(ms: int | None) -> str:
 def show(session_id: str, turn_id: int, agent_id: str, position: int | None, as_json: bool) -> None:
     """Show one turn whole, from the wire: every step's text, tool arguments and results."""
     scope = Scope(None, False)
+    try:
+        records = _from_wire(scope, session_id, turn_id, agent_id, position)
+    except (BadInput, SourceError):
+        # The wire may be gone while the store remembers; `records` then say so.
+        stores = sorted(scope.settings.store_root.glob("*/refined/refined.sqlite"))
+        records = run_async(_from_store, stores, session_id, turn_id, agent_id, position)
+        if not records:
+            raise
+    for record in records:
+        if as_json:
+            echo_json(record)
+        else:
+            for line in _whole_text(record):
+                click.echo(line)
+
+
+def _from_wire(
+    scope: Scope, session_id: str, turn_id: int, agent_id: str, position: int | None
+) -> list[dict[str, Any]]:
     session = scope.session(session_id)
     redact = Redactor(redaction_key(scope.settings.store_root, create=False))
     agent = next((agent for agent in session.agents if agent.agent_id == agent_id), None)
@@ -120,22 +145,24 @@ def show(session_id: str, turn_id: int, agent_id: str, position: int | None, as_
         ids = sorted({t.turn_id for t in reading.turns})
         known = f"{ids[0]} to {ids[-1]}" if ids else "none"
         raise BadInput(f"{session.session_id} has no turn {turn_id}", hint=f"Its turns are {known}.")
-    for turn in wanted:
-        records = whole(reading, turn, redact)
-        if as_json:
-            echo_json(records)
-        else:
-            for line in _whole_text(records):
-                click.echo(line)
+    return [whole(reading, turn, redact) for turn in wanted]
+
+
+async def _from_store(
+    stores: list[Path], session_id: str, turn_id: int, agent_id: str, position: int | None
+) -> list[dict[str, Any]]:
+    return await stored_turns(stores, session_id, turn_id, agent_id=agent_id, position=position)
 
 
 def _whole_text(record: dict[str, Any]) -> Iterator[str]:
     yield f"# {record['sessionId']} · {record['agentId']} · turn {record['turnId']} · {record['status']}"
+    if record.get("stored"):
+        yield "(its wire is gone: from the store, which keeps arguments and outputs only in part)"
     yield ""
     for part in record["records"]:
         label = part.get("name") or part.get("kind")
         yield f"## {label}" + (f" {part['id']}" if part.get("id") else "")
-        for name in ("text", "args", "output"):
+        for name in ("text", "args"):
             if part.get(name):
                 yield clean(part[name] if isinstance(part[name], str) else str(part[name]))
         yield ""
@@ -204,12 +231,19 @@ def status(workspace: str | None, all_workspaces: bool, as_json: bool) -> None:
             if not row["lagBytes"]
             else f"{row['lagBytes'] / 1e6:.2f} MB behind in {row['lagWires']} wires"
         )
-        click.echo(f"  index {behind}; last change {row['lastChange'] or 'never'}")
+        share = "" if row["complete"] is None else f" ({row['complete']:.1%} of the bytes)"
+        click.echo(f"  index {behind}{share}; last change {row['lastChange'] or 'never'}")
+        for lag in row["lag"][:LAGS_SHOWN]:
+            click.echo(f"    {lag['sessionId']}: {lag['bytes']} bytes, for {lag['seconds']:.0f} s")
+        for line in background_lines(row["background"]):
+            click.echo(f"  {line}")
         for reason, count in row["skipped"].items():
             click.echo(f"  skipped: {reason} {count}")
 
 
 async def _status(scope: Scope, space: Any) -> dict[str, Any]:
+    from pipeline.chores import unrefined_count
+    from pipeline.lag import standing
     from pipeline.store.sources import sources
 
     layout = Layout(scope.settings_of(space).store(space.id))
@@ -217,13 +251,14 @@ async def _status(scope: Scope, space: Any) -> dict[str, Any]:
     row: dict[str, Any] = {
         "workspace": space.label, "workspaceId": space.id, "store": str(layout.root), "sessions": len(space.sessions),
         "wires": 0, "bytes": 0, "turns": 0, "refined": 0, "themes": 0, "deadIndexRows": 0, "lagBytes": 0, "lagWires": 0,
-        "lastChange": None, "skipped": {},
+        "complete": None, "lag": [], "unrefined": 0, "lastChange": None, "skipped": {},
     }  # fmt: skip
     if layout.database.exists():
         async with open_database(layout.database, write=False) as database:
             known = await sources(database)
             row["turns"] = (await database.row("SELECT count(*) FROM content WHERE shown IS NOT NULL"))[0]
             row["refined"] = (await database.row("SELECT count(*) FROM refined"))[0]
+            row["unrefined"] = await unrefined_count(database)
             row["deadIndexRows"] = (await dead_rows(database))[0]
             row["lastChange"] = iso((await database.row("SELECT max(seen_at) FROM source"))[0])
     skipped: dict[str, int] = {name: n for name, n in scope.inventory.skipped.items() if n}
@@ -231,18 +266,12 @@ async def _status(scope: Scope, space: Any) -> dict[str, Any]:
         for reason, count in source.counts.items():
             if reason != "noise":
                 skipped[reason] = skipped.get(reason, 0) + count
-    for session in space.sessions:
-        for agent in session.agents:
-            try:
-                size = agent.wire.stat().st_size
-            except OSError:
-                continue
-            source = known.get((session.session_id, agent.agent_id))
-            done = source.checkpoint.offset if source is not None and source.checkpoint is not None else 0
-            row["wires"] += 1
-            row["bytes"] += size
-            row["lagBytes"] += max(0, size - done)
-            row["lagWires"] += size > done
+    found = standing(space.sessions, known, time.time_ns() // 1_000_000)
+    row |= {"wires": found.wires, "bytes": found.bytes, "lagBytes": found.unread}
+    row["lagWires"] = sum(lag.wires for lag in found.behind)
+    row["lag"] = [lag.as_json() for lag in found.behind]
+    row["complete"] = 1 - found.unread / found.bytes if found.bytes else None
+    row["background"] = background_status(layout.root)
     if layout.themes.is_dir():
         row["themes"] = sum(1 for path in layout.themes.glob("*.json") if not path.name.startswith("."))
     row["skipped"] = dict(sorted(skipped.items()))

@@ -207,6 +207,20 @@ def test_show_gives_the_turn_whole(shop: dict[str, str]) -> None:
     assert pipeline(shop, "show", "session_4a4724bf", "0").code == 0
 
 
+def test_show_answers_from_the_store_when_the_wire_is_gone(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    shutil.copytree(demo.home(), home)
+    env = environment(home, tmp_path / "store")
+    run_demo(env)
+    whole = pipeline(env, "show", "session_4a4724bf-7d64-413d-ac2f-f3302f051967", "0", "--json").json
+    shutil.rmtree(home / "sessions")
+    stored = pipeline(env, "show", "session_4a4724bf-7d64-413d-ac2f-f3302f051967", "0", "--json").json
+    assert stored["stored"] is True and "stored" not in whole
+    assert [r["text"] for r in stored["records"] if r["kind"] in ("prompt", "text")] == [
+        r["text"] for r in whole["records"] if r["kind"] in ("prompt", "text")
+    ]
+
+
 def test_status_and_rebuild(shop: dict[str, str]) -> None:
     before = pipeline(shop, "status", "--workspace", demo.WORKSPACE, "--json").json[0]
     assert before["turns"] == 0 and before["lagBytes"] == before["bytes"] > 0
