@@ -18,6 +18,7 @@ from pipeline.commands.search import search
 from pipeline.commands.settings import config
 from pipeline.commands.themes import register as register_themes
 from pipeline.commands.upkeep import register as register_upkeep
+from pipeline.commands.watch import watch
 from pipeline.errors import ExitCode, exit_code
 
 
@@ -41,7 +42,7 @@ def cli(verbose: bool) -> None:
     )
 
 
-for command in (run, index, rebuild, search, turns, show, sessions, status, config):
+for command in (run, index, rebuild, search, turns, show, sessions, status, config, watch):
     cli.add_command(command)
 register_themes(cli)
 register_upkeep(cli)

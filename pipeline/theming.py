@@ -88,7 +88,27 @@ async def build_theme(
     openers = await resolvable(database)
     if record is not None:
         record = record.resolve(openers)
-    candidates = await _candidates(database, seeds, record)
+    turns, stats = await gather(database, seeds, record, workers=workers, report=report)
+    turns = [turn for turn in turns if _in_period(turn, request)]
+    result = await _persist(database, themes, request, openers, turns, stats)
+    report.seconds += time.monotonic() - began
+    report.themes.append(ThemeResult(workspace, *result))
+    return report.themes[-1]
+
+
+async def gather(
+    database: Database,
+    seeds: Sequence[str],
+    record: ThemeRecord | None,
+    *,
+    workers: Workers,
+    report: Report,
+) -> tuple[list[RefinedTurn], Stats]:
+    """The turns that a theme with these seeds is judged over, refined, and the statistics to judge them by.
+
+    ``record`` is the theme as it stands, its references resolved.
+    """
+    candidates = await theme_candidates(database, seeds, record)
     turns = await _refined(database, candidates, workers, report)
     stats = await corpus_stats(database)
     shared = await to_thread.run_sync(_shared_terms, seeds, turns, stats)
@@ -97,11 +117,7 @@ async def build_theme(
         candidates |= await _with_neighbours(database, more)
         turns = await _refined(database, candidates, workers, report)
     report.note_used(database.path, await refined_among(database, candidates))
-    turns = [turn for turn in turns if _in_period(turn, request)]
-    result = await _persist(database, themes, request, openers, turns, stats)
-    report.seconds += time.monotonic() - began
-    report.themes.append(ThemeResult(workspace, *result))
-    return report.themes[-1]
+    return turns, stats
 
 
 def _in_period(turn: RefinedTurn, request: ThemeRequest) -> bool:
@@ -205,7 +221,7 @@ async def resolvable(database: Database) -> Callable[[str], Sequence[tuple[TurnK
 # --- candidates --------------------------------------------------------------------------------------------
 
 
-async def _candidates(database: Database, seeds: Sequence[str], record: ThemeRecord | None) -> set[int]:
+async def theme_candidates(database: Database, seeds: Sequence[str], record: ThemeRecord | None) -> set[int]:
     """Contents that a seed finds, those the theme points to already, and the neighbours of all."""
     terms = [[t for t in tokens(seed) if t not in STOP_WORDS] or tokens(seed) for seed in seeds]
     hits = await _hits(database, terms, SEED_HITS)
