@@ -19,25 +19,15 @@ from pipeline.store.catalogue import Memory
 from pipeline.store.index import tree
 from pipeline.store.theme_record import ThemeRecord
 from server.current_session import Current
-from server.pages import FENCE_CHARS, Section, fenced, fitted, some_lines
+from server.pages import FENCE_CHARS, Section, counted, fenced, fitted, some_lines
 from server.recent import Activity, activity, detailed_turns, last_turns, summary_line
 from server.space import Space
 from stages.snippet import one_line, shorten
 
 PROPOSALS_SHOWN, THEMES_SHOWN, NOTES_SHOWN = 8, 15, 15
 LINE_CHARS = 160
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """What was gathered, before it is cut to size."""
-
-    space: Space
-    current: Current
-    previous: Activity | None
-    summaries: tuple[str, ...]
-    turns: tuple[object, ...]
-    before: int
+TREE_LEAST = 400
+"""Characters of the memory tree that are always there: its folders and newest entries."""
 
 
 async def snapshot(
@@ -182,7 +172,8 @@ def _memories(files: _Files, room: int) -> str:
     if not files.memories:
         return "## Memories\nnone yet: remember saves one"
     head = f"## Memories ({len(files.memories)}): recall key, search query"
-    return f"{head}\n{fenced(shorter_tree(tree(files.memories, files.comments), room - len(head) - FENCE_CHARS - 2))}"
+    room = max(TREE_LEAST, room - len(head) - FENCE_CHARS - 2)
+    return f"{head}\n{fenced(shorter_tree(tree(files.memories, files.comments), room))}"
 
 
 def shorter_tree(text: str, limit: int) -> str:
@@ -223,12 +214,13 @@ def _themes(files: _Files, room: int) -> str:
     if not files.themes:
         return ""
     lines = [
-        f"{one.display_name} · {len(one.turns)} turns · {local_time(one.updated_at)[:10]}"
+        f"{one.display_name} · {counted(len(one.turns), 'turn')} · {local_time(one.updated_at)[:10]}"
         + (f" · {', '.join(one.seeds)}" if one.seeds else "")
         for one in files.themes[:THEMES_SHOWN]
     ]
     head = f"## Themes ({len(files.themes)}): trace_theme"
-    return f"{head}\n{fenced(some_lines([shorten(one_line(line), LINE_CHARS) for line in lines], max(100, room - len(head) - FENCE_CHARS)))}"
+    lines = [shorten(one_line(line), LINE_CHARS) for line in lines]
+    return f"{head}\n{fenced(some_lines(lines, max(100, room - len(head) - FENCE_CHARS)))}"
 
 
 def _notes(files: _Files, room: int) -> str:

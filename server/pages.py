@@ -10,6 +10,8 @@ from pipeline.errors import BadInput
 from stages.snippet import FENCE_CLOSE, FENCE_OPEN, boundary, clean, defuse, shorten
 
 FENCE_CHARS = len(FENCE_OPEN) + len(FENCE_CLOSE) + 2
+FULL_CHARS = 12_000
+"""The bound for which sections state what they keep at least; below it they keep a share of that."""
 TAIL_CHARS = 120
 """Room for the line that names the next cursor."""
 
@@ -80,7 +82,7 @@ def fitted(head: str, sections: Sequence[Section], limit: int) -> str:
         if over <= 0:
             break
         whole = texts[section.name]
-        wanted = max(section.least, len(whole) - over - TAIL_CHARS)
+        wanted = max(int(section.least * min(1.0, limit / FULL_CHARS)), len(whole) - over - TAIL_CHARS)
         if wanted < len(whole):
             shortened.append(section.name)
             texts[section.name] = section.render(wanted)
@@ -99,6 +101,11 @@ def _note(shortened: Sequence[str]) -> str:
 def _closed(text: str) -> str:
     """A cut text whose fence is closed again."""
     return f"{text}\n{FENCE_CLOSE}" if text.count(FENCE_OPEN) > text.count(FENCE_CLOSE) else text
+
+
+def counted(number: int, word: str) -> str:
+    """``1 turn``, ``2 turns``."""
+    return f"{number} {word}{'' if number == 1 else 's'}"
 
 
 def some_lines(lines: Sequence[str], limit: int, more: str = "{} more") -> str:

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from anyio import Lock, to_thread
+from anyio import Lock, create_task_group, to_thread
 from anyio.abc import TaskGroup
 
 from pipeline import workspaces
@@ -97,8 +97,9 @@ class Service:
 
     async def close(self) -> None:
         """Close what was opened. Safe to call on the way out of a cancelled scope that is shielded."""
-        for space in self._spaces.values():
-            await space.close()
+        async with create_task_group() as closing:
+            for space in self._spaces.values():
+                closing.start_soon(space.close)
 
 
 async def _guarded(name: str, work: Callable[..., Awaitable[Any]], *arguments: Any) -> None:

@@ -225,7 +225,8 @@ class Space:
         self.catching_up = (done, total)
 
     async def close(self) -> None:
-        """Close every idle connection."""
-        while self._readers:
-            await self._readers.pop().close()
-        await to_thread.run_sync(self.searcher.close)
+        """Close every idle connection. All are told at once: a caller that waits no longer leaves none open."""
+        async with anyio.create_task_group() as closing:
+            while self._readers:
+                closing.start_soon(self._readers.pop().close)
+            closing.start_soon(to_thread.run_sync, self.searcher.close)

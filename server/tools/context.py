@@ -12,7 +12,7 @@ from pipeline.sessions import derive_title, read_head
 from server.bootstrap import previous_session, snapshot
 from server.call import Call
 from server.current_session import Current, current_session
-from server.pages import cursor_at, offset_of, paged
+from server.pages import counted, cursor_at, offset_of, paged
 from server.recent import activity, detailed, last_turns
 from server.space import Space
 from server.tools.views import keep_view
@@ -164,14 +164,14 @@ async def list_sessions(call: Call) -> str:
         session = each.session
         title = session.title or _first_prompt(session)
         marks = [mark for mark, on in (("archived", session.archived), ("fork", session.forked_from)) if on]
-        turns = f"{each.turns} turns" if each.turns >= 0 else "not read yet"
+        turns = counted(each.turns, "turn") if each.turns >= 0 else "not read yet"
         about_it = shorten(one_line(space.redact(title)), 80)
         rows.append(
             "  ".join([session.session_id, local_time(each.last_at), turns, *marks, about_it]).rstrip()
         )
     if not rows:
         return f"No session was recorded in {space.label} yet."
-    head = f"{len(found)} sessions in {space.label}"
+    head = f"{counted(len(found), 'session')} in {space.label}"
     if start + len(rows) < len(found):
         head += f"\nmore: cursor {cursor_at(start + len(rows), about)}"
     return paged("\n".join(rows), 45_000, None, about, head=head)

@@ -13,7 +13,7 @@ from pipeline.store.refined import refined_turns, unrefined
 from pipeline.store.turns import Occurrence, find
 from pipeline.workers import Workers
 from server.call import Call
-from server.pages import fenced, some_lines
+from server.pages import counted, fenced, some_lines
 from stages.model import RefinedTurn
 from stages.snippet import one_line
 
@@ -36,7 +36,7 @@ async def refine_session_turns(call: Call) -> str:
         report = Report()
         await refine_all(database, await unrefined(database, ids), workers=Workers(1), report=report)
         turns = await refined_turns(database, ids)
-    head = f"{len(turns)} turns of {places[0].session_id}: refined {report.refined} now"
+    head = f"{counted(len(turns), 'turn')} of {places[0].session_id}: refined {report.refined} now"
     if call["turnIds"] and (left := sorted(set(call["turnIds"]) - {place.turn_id for place in chosen})):
         head += f"; it has no turn {', '.join(map(str, left))}"
     if len(turns) < len(chosen):

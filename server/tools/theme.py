@@ -20,7 +20,7 @@ from pipeline.store.turns import Occurrence, find
 from pipeline.theming import ThemeRequest, suggested_seeds
 from pipeline.workers import Workers
 from server.call import Call
-from server.pages import fenced, some_lines
+from server.pages import counted, fenced, some_lines
 from server.runs import Run
 from server.space import Space
 from stages.aggregate import Place
@@ -86,7 +86,7 @@ def run_text(run: Run, *, joined: bool = False) -> str:
     report = run.report
     changed = "saved" if run.result.changed else "unchanged"
     return (
-        f"theme “{run.result.theme}”: {run.result.turns} turns, {changed} in {run.seconds:.1f} s "
+        f"theme “{run.result.theme}”: {counted(run.result.turns, 'turn')}, {changed} in {run.seconds:.1f} s "
         f"(refined {report.refined}, reused {report.reused})\nfile: {run.result.path}\n"
         f'Next: trace_theme {{"theme": "{run.result.theme}"}}'
     )
@@ -109,7 +109,7 @@ async def _suggest(space: Space, name: str) -> str:
     ]
     if seeds:
         lines += ["Suggested keywords:", fenced(", ".join(map(one_line, seeds)))]
-    if freshness.incomplete or freshness.stale:
+    if freshness.reason:
         lines.append(freshness.reason)
     return "\n".join(lines)
 
@@ -139,7 +139,7 @@ async def list_themes(call: Call) -> str:
     good.sort(key=lambda each: (-(each.updated_at or 0), each.theme))
     rows = [_row(record) for record in good[: call["limit"]]]
     parts = [
-        f"{len(good)} themes; trace_theme tells one's story"
+        f"{counted(len(good), 'theme')}; trace_theme tells one's story"
         if good
         else "No theme yet: run_theme builds one."
     ]
@@ -156,8 +156,12 @@ def _row(record: ThemeRecord) -> str:
     span = f"{local_time(min(times))[:10]} to {local_time(max(times))[:10]}" if times else "no turn"
     sessions = len({turn.ref.session_id for turn in record.turns})
     decisions = sum(len(cluster.get("decisions", [])) for cluster in record.clusters)
-    parts = [record.display_name, f"{len(record.turns)} turns in {sessions} sessions", span]
-    parts += [f"{decisions} decisions"] if decisions else []
+    parts = [
+        record.display_name,
+        f"{counted(len(record.turns), 'turn')} in {counted(sessions, 'session')}",
+        span,
+    ]
+    parts += [counted(decisions, "decision")] if decisions else []
     parts += [f"{len(record.memories)} memories"] if record.memories else []
     parts += [f"seeds: {', '.join(record.seeds)}"] if record.seeds else []
     return shorten(one_line(" · ".join(parts)), 300)
@@ -191,12 +195,11 @@ def _places(record: ThemeRecord) -> frozenset[Place]:
 
 
 def _told(found: Sequence[Suggestion]) -> str:
-    return "\n".join(
-        one_line(
-            f"{each.name}: {len(each.turns)} turns in {each.sessions} sessions · keywords: {', '.join(each.seeds)}"
-        )
-        for each in found
-    )
+    rows = []
+    for each in found:
+        places = f"{counted(len(each.turns), 'turn')} in {counted(each.sessions, 'session')}"
+        rows.append(one_line(f"{each.name}: {places} · keywords: {', '.join(each.seeds)}"))
+    return "\n".join(rows)
 
 
 # --- what a person does to a theme -------------------------------------------------------------------------
@@ -263,7 +266,7 @@ async def _curated(
     record, changed = await to_thread.run_sync(update)
     done = {"tag": "added to", "untag": "taken out of"}[op]
     state = f"{what} {done}" if changed else f"nothing to change: {what} was already {done}"
-    return f"{state} “{record.display_name}” ({len(record.turns)} turns, {len(record.memories)} memories)"
+    return f"{state} “{record.display_name}” ({counted(len(record.turns), 'turn')}, {len(record.memories)} memories)"
 
 
 async def _refs(space: Space, call: Call) -> list[tuple[Ref, int | None]]:
@@ -336,7 +339,7 @@ async def manage_theme(call: Call) -> str:
         written = await to_thread.run_sync(_renamed, space, theme, to, now)
         return f"“{theme}” is now “{written}”"
     merged = await to_thread.run_sync(_merged, space, theme, to, now)
-    return f"“{theme}” is part of “{merged.display_name}” now: {len(merged.turns)} turns"
+    return f"“{theme}” is part of “{merged.display_name}” now: {counted(len(merged.turns), 'turn')}"
 
 
 def _renamed(space: Space, theme: str, to: str, now: int) -> str:

@@ -12,15 +12,18 @@ from anyio import to_thread
 from pipeline.answers import local_time
 from pipeline.errors import PipelineError
 from pipeline.store.catalogue import milliseconds
+from pipeline.store.database import Database
 from pipeline.store.refined import refined_turns
 from pipeline.store.theme_record import ThemeRecord, ThemeTurn, encode
+from pipeline.store.turns import Occurrence, bodies, find, unpack
 from pipeline.theming import LocalZone, resolvable
 from server.call import Call
-from server.pages import cursor_at, offset_of, paged
+from server.pages import counted, cursor_at, offset_of, paged
 from server.space import Space
 from stages.clusters import Later, Place, later_decisions
-from stages.model import Cluster, RefinedTurn, Theme
+from stages.model import Cluster, RefinedTurn, Theme, Turn, TurnKey, final_text
 from stages.page_words import CHINESE, ENGLISH
+from stages.refine import refine
 from stages.refining.prose import is_chinese
 from stages.snippet import clean, defuse, one_line, shorten
 from stages.story import open_ends, story
@@ -64,28 +67,55 @@ async def trace_theme(call: Call) -> str:
 
 
 async def _traced(space: Space, record: ThemeRecord) -> Trace:
-    """The record with the other server's pointers mapped and its turns' refined records, as far as there are."""
-    turns: list[RefinedTurn] = []
+    """The record with the other server's pointers mapped, and its turns as far as the store knows them."""
+    clusters = tuple(
+        sorted((_cluster(each) for each in record.clusters), key=lambda each: (each.start, each.id))
+    )
+    theme = Theme(record.theme, record.seeds, (), clusters)
+    turns: dict[Place, RefinedTurn] = {}
     if space.layout.database.is_file():
         try:
             async with space.reading() as database:
                 record = record.resolve(await resolvable(database))
-                places = [turn.ref.place for turn in record.turns if turn.ref.place is not None]
-                ids: list[int] = []
-                for session_id, agent_id, position in places:
-                    row = await database.row(
-                        "SELECT content_id FROM occurrence WHERE session_id=? AND agent_id=? AND position=?",
-                        (session_id, agent_id, position),
-                    )
-                    ids += [row[0]] if row else []
-                turns = await refined_turns(database, ids) if ids else []
+                turns = await _turns(space, database, record, clusters)
         except PipelineError as error:
             space.last_error = error.message
-    by_place = {(turn.key.session_id, turn.key.agent_id, turn.key.position): turn for turn in turns}
-    clusters = tuple(
-        sorted((_cluster(each) for each in record.clusters), key=lambda each: (each.start, each.id))
+    return Trace(record, theme, turns)
+
+
+async def _turns(
+    space: Space, database: Database, record: ThemeRecord, clusters: Sequence[Cluster]
+) -> dict[Place, RefinedTurn]:
+    """The theme's turns by place; one without a refined record is refined here, and kept nowhere."""
+    wanted = {turn.ref.place for turn in record.turns if turn.ref.place is not None}
+    wanted |= {(each.session_id, each.agent_id, position) for each in clusters for position in each.positions}
+    held: dict[Place, Occurrence] = {}
+    for session_id, agent_id in sorted({place[:2] for place in wanted}):
+        for found in await find(database, session_id, agent_id=agent_id):
+            if (place := (session_id, agent_id, found.position)) in wanted:
+                held[place] = found
+    refined = await refined_turns(database, {found.content_id for found in held.values()})
+    turns = {(turn.key.session_id, turn.key.agent_id, turn.key.position): turn for turn in refined}
+    bare = [found for place, found in held.items() if place not in turns]
+    texts = await bodies(database, [found.content_id for found in bare])
+    cwds = {session.session_id: session.cwd for session in space.sessions}
+    for found in bare:
+        if (body := texts.get(found.content_id)) is not None:
+            turn = _refined(unpack(body, found), found, cwds.get(found.session_id))
+            turns[found.session_id, found.agent_id, found.position] = turn
+    return turns
+
+
+def _refined(turn: Turn, found: Occurrence, cwd: str | None) -> RefinedTurn:
+    return RefinedTurn(
+        key=TurnKey(found.session_id, found.agent_id, found.position, found.turn_id, found.opener_digest),
+        origin=found.origin,
+        status=turn.status,
+        timestamp=found.started_at or 0,
+        user_text=turn.user_text or "",
+        answer=final_text(turn.live_steps) or "",
+        refined=refine(turn, None, cwd=cwd),
     )
-    return Trace(record, Theme(record.theme, record.seeds, (), clusters), by_place)
 
 
 def _cluster(row: Mapping[str, Any]) -> Cluster:
@@ -118,7 +148,10 @@ def _head(trace: Trace) -> str:
     record = trace.record
     sessions = len({turn.ref.session_id for turn in record.turns})
     times = [turn.timestamp for turn in record.turns if turn.timestamp is not None]
-    facts = [f"{len(record.turns)} turns in {sessions} sessions, {len(trace.theme.clusters)} clusters"]
+    facts = [
+        f"{counted(len(record.turns), 'turn')} in {counted(sessions, 'session')}, "
+        + counted(len(trace.theme.clusters), "cluster")
+    ]
     if times:
         facts.append(f"{local_time(min(times))[:10]} to {local_time(max(times))[:10]}")
     if record.seeds:
