@@ -62,6 +62,7 @@ class App:
         """Owns every background task; on the way out, also on a signal, what is open is closed."""
         async with anyio.create_task_group() as tasks:
             self._tasks = tasks
+            tasks.start_soon(self._keep_up)
             try:
                 yield self
             finally:
@@ -70,6 +71,14 @@ class App:
             if self._service is not None:
                 await self._service.close()
             self._service = self._tasks = None
+
+    async def _keep_up(self) -> None:
+        """The background work, unless it is switched off; loaded when the client has had its first answers."""
+        if self.env.get("KIMI_MEMORY_BACKGROUND", "").strip().lower() in ("0", "false", "no", "off"):
+            return
+        from server.background import keep_up
+
+        await keep_up(self)
 
     @property
     def service(self) -> Service:
