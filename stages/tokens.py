@@ -33,8 +33,11 @@ RAW_LIMIT = 400
 """Characters of one unbroken raw word that are looked at: beyond lies only base64 and the like."""
 
 PARTS_LIMIT = 24
+DIGIT_PARTS = 2
+"""A name with more numbers in it is a hash or the like."""
+
 CACHE_LIMIT = 50_000
-"""Raw words remembered with their tokens (about 10 MB), forgotten all at once when full."""
+"""Raw words (and parts of them) remembered with their tokens (about 10 MB), forgotten all at once when full."""
 
 FTS5_TOKENIZE = "ascii tokenchars './+#'"
 """The FTS5 ``tokenize`` option for encoded text: ASCII tokens hold letters, digits and these four."""
@@ -66,6 +69,9 @@ _PAIRED_CHAR = re.compile(rf"[{_PAIRED}]")
 _DIACRITICS = re.compile("[\u0300-\u036f]")
 _CAMEL = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d_A-Za-z]+")
 _VERSION = re.compile(r"v?(\d+(?:\.\d+)+)(?:[-+.]?[A-Za-z][A-Za-z0-9.+-]*)?", re.ASCII)
+_VERSION_STARTS = "v0123456789"
+_SIGNS = re.compile("[+#]")
+_DOTS_AND_SIGNS = re.compile("[.+#]")
 _SHARP = re.compile(r"[a-z]{1,2}(?:\+\+|#)")
 _EDGES = "-./+#'\u2019_"
 _stem = Stemmer.Stemmer("porter", 0).stemWord
@@ -147,7 +153,7 @@ class _Cache(dict[str, str]):
     """Raw word → its tokens, joined by spaces ("" for none)."""
 
     def __missing__(self, raw: str) -> str:
-        if _PAIRED_CHAR.match(raw):
+        if not raw.isascii() and _PAIRED_CHAR.match(raw):
             expanded = _pairs(raw)
             worth_keeping = len(raw) <= 4
         else:
@@ -169,49 +175,58 @@ def _pairs(run: str) -> str:
 
 def _expand(raw: str) -> list[str]:
     """All tokens of one raw word, at most ``PARTS_LIMIT``."""
-    if raw.isascii() and raw.isalpha() and raw.islower():
-        return [_word(raw)]
-    if _SHARP.fullmatch(raw.lower()):
+    if raw.isascii():  # nearly all are plain words or plain identifiers
+        if raw.isalpha() and raw.islower():
+            return [_word(raw)]
+        if raw.replace("_", "").replace("-", "").isalnum():
+            return _identifier(raw)[:PARTS_LIMIT]
+    if raw[-1] in "+#" and _SHARP.fullmatch(raw.lower()):
         return [raw.lower()]
     if raw.startswith(TOOL_MARK):
         name = raw.removeprefix(TOOL_MARK)
         return [tool_token(name), *_expand(name)] if name else ["tool"]
     raw = raw.replace("\\", "/").strip(_EDGES)
     if "/" not in raw:
-        return list(_dotted(raw))[:PARTS_LIMIT]
+        return _dotted(raw)[:PARTS_LIMIT]
     segments = [segment for part in raw.split("/") if (segment := part.strip(_EDGES))]
     found = [_fold("/".join(segments[-3:]))[:TOKEN_LIMIT]] if len(segments) > 1 else []
     found.extend(token for segment in segments[-12:] for token in _dotted(segment))
     return found[:PARTS_LIMIT]
 
 
-def _dotted(segment: str) -> Iterator[str]:
+def _dotted(segment: str) -> list[str]:
     """A name with or without dots: versions stay whole, ``server.ts`` gives itself and its parts."""
+    signs = "+" in segment or "#" in segment
     if "." not in segment:
-        yield from chain.from_iterable(_identifier(part) for part in re.split("[+#]", segment))
-        return
-    if version := _VERSION.fullmatch(segment):
-        yield _fold(segment)[:TOKEN_LIMIT]
+        return (
+            [t for part in _SIGNS.split(segment) for t in _identifier(part)]
+            if signs
+            else _identifier(segment)
+        )
+    if segment[0] in _VERSION_STARTS and (version := _VERSION.fullmatch(segment)):
         number = version[1]
         short = ".".join(number.split(".")[:2])
-        yield from dict.fromkeys(token for token in (number, short) if token != _fold(segment))
-        return
-    parts = [part for part in re.split("[.+#]", segment) if part.strip(_EDGES)]
-    if len(parts) > 1:
-        yield _fold(".".join(parts))[:TOKEN_LIMIT]
-    yield from chain.from_iterable(_identifier(part) for part in parts)
+        whole = _fold(segment)
+        return [whole[:TOKEN_LIMIT], *dict.fromkeys(token for token in (number, short) if token != whole)]
+    split = _DOTS_AND_SIGNS.split(segment) if signs else segment.split(".")
+    parts = [part for part in split if part.strip(_EDGES)]
+    found = [_fold(".".join(parts))[:TOKEN_LIMIT]] if len(parts) > 1 else []
+    for part in parts:
+        found += _identifier(part)
+    return found
 
 
-def _identifier(name: str) -> Iterator[str]:
+def _identifier(name: str) -> list[str]:
     """``listenPort``, ``listen-port`` → ``listenport listen port``; a plain word → its stem."""
     name = _possessive(name)
-    pieces = [piece for piece in re.split("[-_]", name) if piece]
-    parts = [part for piece in pieces for part in _camel(piece)]
+    # Names of few parts are split in one go: no part reaches over a ``-`` or ``_``.
+    parts = _CAMEL.findall(name) if name.isascii() else []
+    if not parts or len(parts) > PARTS_LIMIT or sum(map(str.isdigit, parts)) > DIGIT_PARTS:
+        parts = [part for piece in name.replace("-", "_").split("_") if piece for part in _camel(piece)]
     if len(parts) > 1:
-        yield _word("".join(pieces))
-        yield from (_word(part) for part in parts if len(part) > 1 or part.isdigit())
-    elif parts:
-        yield _word(parts[0])
+        whole = _word(name.replace("_", "").replace("-", ""))
+        return [whole, *[_PARTS[part] for part in parts if len(part) > 1 or part.isdigit()]]
+    return [_PARTS[part] for part in parts]
 
 
 def _possessive(name: str) -> str:
@@ -227,7 +242,7 @@ def _camel(piece: str) -> list[str]:
     if not piece.isascii():
         return [piece]
     parts = _CAMEL.findall(piece)
-    if sum(part.isdigit() for part in parts) > 2 or len(parts) > PARTS_LIMIT:
+    if sum(map(str.isdigit, parts)) > DIGIT_PARTS or len(parts) > PARTS_LIMIT:
         return [piece]
     return parts
 
@@ -242,6 +257,21 @@ def _fold(text: str) -> str:
 def _word(part: str) -> str:
     folded = _fold(part)[:TOKEN_LIMIT]
     return str(_stem(folded)) if len(folded) > 3 and folded.isascii() and folded.isalpha() else folded
+
+
+class _Parts(dict[str, str]):
+    """Part of an identifier → its token: names are many, what they are made of is not."""
+
+    def __missing__(self, part: str) -> str:
+        token = _word(part)
+        if len(part) <= TOKEN_LIMIT:
+            if len(self) >= CACHE_LIMIT:
+                self.clear()
+            self[part] = token
+        return token
+
+
+_PARTS = _Parts()
 
 
 _ENGLISH = """
