@@ -196,8 +196,8 @@ def _redacted_json(text: str, redact: Callable[[str], str]) -> str:
 
 
 def _redacted_value(value: Any, redact: Callable[[str], str]) -> Any:
-    if isinstance(value, str):
-        return redact(value)
+    if isinstance(value, str):  # a kept version of a theme is a text that is JSON
+        return _redacted_json(value, redact) if value.startswith("{") else redact(value)
     if isinstance(value, list):
         return [_redacted_value(each, redact) for each in value]
     if isinstance(value, dict):

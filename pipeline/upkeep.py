@@ -4,6 +4,7 @@ all.
 
 from __future__ import annotations
 
+import logging
 import time
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from pipeline.store.database import Database
 from pipeline.store.refined import drop_refined
 from stages.redact import RULES_VERSION
 from stages.tokens import TOKENIZER_VERSION
+
+log = logging.getLogger(__name__)
 
 DEAD_SHARE = 0.10
 """Share of dead index rows from which the index is made anew (FTS5 cannot forget a contentless row, design)."""
@@ -86,7 +89,16 @@ async def index_anew(database: Database) -> None:
 
 
 def _tokens(rows: list[tuple[int, bytes]]) -> list[tuple[int, str, str, str, str]]:
-    return [(content_id, *tokens_of(codec.unpack(body))) for content_id, body in rows]
+    return [(content_id, *_tokens_of(content_id, body)) for content_id, body in rows]
+
+
+def _tokens_of(content_id: int, body: bytes) -> tuple[str, str, str, str]:
+    """A damaged body has no tokens, and does not keep the others from theirs; `pipeline doctor` names it."""
+    try:
+        return tokens_of(codec.unpack(body))
+    except ValueError as error:
+        log.warning("content %d: %s", content_id, error)
+        return "", "", "", ""
 
 
 async def read_everything_again(database: Database) -> None:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from pipeline.commands.scope import Scope, day, echo_json, json_option, run_async, scope_options
-from pipeline.errors import BadInput, StoreError, UnknownWorkspace
+from pipeline.errors import BadInput, ExitCode, StoreError, UnknownWorkspace
 from pipeline.sessions import Workspace
 from pipeline.store.layout import Layout, redaction_key
 from pipeline.workspaces import spellings, workspace_id
 from stages.snippet import clean
 
 if TYPE_CHECKING:
+    from pipeline.doctor_report import Finding
     from pipeline.forgetting import Request
 
 FILES_SHOWN = 20
@@ -24,6 +26,7 @@ FILES_SHOWN = 20
 def register(group: click.Group) -> None:
     """Add the commands to the command line."""
     group.add_command(forget)
+    group.add_command(doctor)
 
 
 # --- forget --------------------------------------------------------------------------------------------------
@@ -198,4 +201,88 @@ def _told(target: Workspace, result: dict[str, Any], yes: bool) -> list[str]:
         f"  theme {name} could not be told anew: `pipeline run --theme '{name}'` does it"
         for name in result.get("untold", ())
     ]
+    return lines
+
+
+# --- doctor ----------------------------------------------------------------------------------------------------
+
+_SIGNS = {"ok": "ok", "note": "note", "warning": "warning", "problem": "PROBLEM"}
+
+
+@click.command()
+@scope_options
+@click.option("--fix", is_flag=True, help="Mend what is safe to mend: nothing a person wrote, no damaged file deleted.")
+@click.option("--deep", is_flag=True, help="Also look at every stored text for secrets that slipped through.")
+@json_option
+def doctor(workspace: str | None, all_workspaces: bool, fix: bool, deep: bool, as_json: bool) -> int:
+    """Check homes, modes, the database, the index against the wires, themes, memories, locks and the disk.
+
+    Exit code 0: nothing is wrong (warnings and notes do not count); 4: problems remain.
+    """
+    from pipeline.doctor import examine
+    from pipeline.doctor_report import healthy
+
+    scope = Scope(workspace, all_workspaces)
+    reports = []
+    for target in _examined(scope, workspace, all_workspaces):
+        layout = Layout(scope.settings.store(target.id))
+        settings = scope.settings_of(target)
+        found = run_async(
+            partial(examine, settings, scope.inventory, layout, target.sessions, fix=fix, deep=deep)
+        )
+        reports.append((target, layout, found))
+    well = all(healthy(found) for _, _, found in reports)
+    if as_json:
+        echo_json(
+            {
+                "ok": well,
+                "workspaces": [
+                    {
+                        "workspace": target.label,
+                        "workspaceId": target.id,
+                        "store": str(layout.root),
+                        "ok": healthy(found),
+                        "findings": [finding.as_json() for finding in found],
+                    }
+                    for target, layout, found in reports
+                ],
+            }
+        )
+        return ExitCode.DONE if well else ExitCode.FAILED
+    for target, layout, found in reports:
+        click.echo(f"{clean(target.label)}  ({layout.root})")
+        for finding in found:
+            for line in _shown(finding, fix):
+                click.echo(clean(line))
+    click.echo("all is well" if well else "there are problems" + ("" if fix else "; --fix mends what is safe to mend"))
+    return ExitCode.DONE if well else ExitCode.FAILED
+
+
+def _examined(scope: Scope, workspace: str | None, all_workspaces: bool) -> tuple[Workspace, ...]:
+    """What the doctor looks at: with --all-workspaces also stores whose sessions are gone; a home without any
+    sessions is no reason not to look."""
+    if not all_workspaces:
+        try:
+            return _targets(scope, workspace)
+        except UnknownWorkspace:
+            if workspace is not None:
+                raise
+            here = str(Path.cwd())
+            return (Workspace(workspace_id(here, scope.settings.home), here, ()),)
+    known = {space.id for space in scope.inventory.workspaces}
+    stores = (path.parents[1].name for path in sorted(scope.settings.store_root.glob("workspace-*/refined/*.sqlite")))
+    left = tuple(Workspace(name, None, ()) for name in dict.fromkeys(stores) if name not in known)
+    return (*scope.inventory.workspaces, *left)
+
+
+def _shown(finding: Finding, fix: bool) -> list[str]:
+    sign = "fixed" if finding.fixed else _SIGNS[finding.level]
+    lines = [f"  {sign:8} {finding.check}: {finding.text}"]
+    if finding.level in ("warning", "problem") and not finding.fixed:
+        if finding.hint:
+            lines.append(f"           {finding.hint}")
+        if finding.fix and not fix:
+            lines.append(f"           --fix: {finding.fix}")
+    elif finding.hint and not finding.fixed:
+        lines.append(f"           {finding.hint}")
     return lines

@@ -22,6 +22,7 @@ from anyio import to_thread
 
 from pipeline.errors import PipelineError, StoreError, StoreTooNew
 from pipeline.store import codec
+from pipeline.store.files import make_dirs
 from stages.tokens import FTS5_TOKENIZE
 
 BUSY_TIMEOUT_MS = 10_000
@@ -283,7 +284,7 @@ class Database:
 
 def _make_private(path: Path) -> None:
     """Create the file, 0600 in a 0700 directory, before SQLite would with the umask's mode."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_dirs(path.parent)  # mkdir(parents=True) gives its mode to the last one only
     if not path.exists():
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
 
