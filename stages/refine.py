@@ -52,6 +52,7 @@ _CONNECTIVE = re.compile(
     r"^(?:so|and|but|then|now|also|given this)\b,? |^(?:所以|那么?|但是?|然后)，?", re.IGNORECASE
 )
 _POINTS = re.compile(r"\b(?:it|this|that|them|these|those)\b|它|这个|那个", re.IGNORECASE)
+_LIKE_THIS = re.compile(r"(?<!thing )(?<!stuff )\blike (?:this|that|these)[.!]*$", re.IGNORECASE)
 _IT_FAILS = re.compile(r"^It (?=(?:still |now )?(?:fails|failed|works|passes|crashes)\b)")
 _PROBLEM = re.compile(
     r"\b(?:doesn't|doesnt|does not|didn't|won't|can't|cannot|is not|isn't|not working|don't see|do not see"
@@ -83,7 +84,8 @@ def refine(turn: Turn, previous: Turn | None, *, cwd: str | None) -> Refined:
     made = [*claims.on_the_way(reading.said[: at if at >= 0 else len(reading.said)]), *say.claims]
     touched = entities.extract_reading(reading)
     before = cache(lambda: asked_before(previous, words))
-    facts = _facts(reading, asked, answer, before, made, words, touched.files_written, bool(answered))
+    around = cache(lambda: before() or (say.outcome[0] if say.outcome and say.spoken else ""))
+    facts = _facts(reading, asked, answer, around, made, words, touched.files_written, bool(answered))
     decision = any(fact.type == "decision" for fact in facts)
     summary = summarise(reading, before, asked, answer, say, facts, words)
     about = f"{asked.text} {answer.text}" if answer else asked.text
@@ -168,6 +170,8 @@ def _placed(text: str, earlier: tuple[Sentence, ...], before: Callable[[], str],
     points = points or _POINTS.search(text, 0, POINTING_REACH) is not None
     if not points and (text.count(" ") >= 5 if text.isascii() else len(text) >= 8):
         return text
+    if _LIKE_THIS.search(text):
+        return ""  # it points at something shown
     about = _said_before([strip_lead(sentence.text) for sentence in earlier])
     about = about or (before() if points else "")
     if not about:
@@ -179,7 +183,7 @@ def _said_before(said: list[str]) -> str:
     """The last of the earlier sentences that can stand alone, with those behind it that go on from it."""
     tail: list[str] = []
     for text in reversed(said):
-        if len(text) <= 12 or decisions.by_user(text):
+        if len(text) < 18 or decisions.by_user(text):
             continue
         tail.insert(0, text)
         if _CONNECTIVE.match(text) is None and claims.is_self_contained(text):
@@ -249,7 +253,7 @@ def _completed(claim: Claim, written: tuple[str, ...], reading: Reading) -> str:
             (acts.what(a) for a in reversed(reading.actions) if a.call.command and a.step < claim.step), ""
         )
         return _IT_FAILS.sub(f"{command} ", text) if command else ""
-    if not claim.self_contained or (claim.kind != "reason" and wording.SPEAKS.search(text)):
+    if not claim.self_contained or (claim.kind != "reason" and wording.speaks(text)):
         return ""
     if (
         not claim.item

@@ -72,6 +72,11 @@ def facts(actions: tuple[Action, ...], words: Phrases) -> list[Fact]:
     return [fact for _, fact in sorted(found, key=lambda pair: pair[0])]
 
 
+def is_plan(action: Action) -> bool:
+    """Whether a call asks for approval of a plan."""
+    return action.call.name in ("ExitPlanMode", "exit_plan_mode")
+
+
 def _wrote(action: Action) -> bool:
     return any(touch.op == "write" for touch in action.call.files)
 
@@ -105,7 +110,7 @@ def _of_action(
     call = action.call
     if call.result == "error":
         yield from _failure(action, words, failed)
-    elif call.name in ("ExitPlanMode", "exit_plan_mode") and call.result == "ok":
+    elif is_plan(action) and call.result == "ok":
         title = _MD_TITLE.search(arguments.first_text(arguments.parse(call.args), "plan"))
         yield _fact("decision", words.plan_approved.format(what=f": {title[1]}" if title else ""), action)
     elif call.name == "AskUserQuestion" and call.outcome:
@@ -141,7 +146,7 @@ def what(action: Action) -> str:
 def _failure(action: Action, words: Phrases, failed: set[str]) -> Iterator[Fact]:
     call = action.call
     if failures.was_rejected(call.error):
-        if call.name in ("ExitPlanMode", "exit_plan_mode"):
+        if is_plan(action):
             yield _fact("result", words.plan_rejected, action)
         else:
             yield _fact("result", words.rejected.format(what=what(action)), action)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from stages.refining.filler import impersonal
 from stages.refining.prose import Block, blocks, clip, plain, sentences, windows
 
 MAX_ANSWER = 80
 """Longer messages speak for themselves."""
 OPTION_LENGTH = 160
+PLAN_LENGTH = 24
+"""Shorter mentions of a plan, and headings, name it only when nothing longer does."""
 
 _ZH_DIGITS = {"一": 1, "二": 2, "两": 2, "三": 3, "四": 4, "五": 5, "六": 6, "七": 7, "八": 8, "九": 9}
 _EN_ORDINALS = {
@@ -43,10 +46,10 @@ _AFFIRMATIVE = re.compile(
     r"(?:(?:yes|yep|yeah|yup|sure|ok(?:ay)?|please(?: do)?|do it|do that|go ahead|go for it|proceed|go on"
     r"|sounds good|looks good|lgtm|agreed?|correct|right|exactly|perfect|great|good|fine|continue"
     r"|keep going|(?:let's |lets )?(?:get|go) (?:started|going)(?: (?:on|with) (?:this|it|that"
-    r"|the) ?\w*)?(?: in the \w+)?"
+    r"|the) ?\w*)?(?: in the \w+)?(?: implementing(?: (?:this|it|that|the)(?: \w+)?)?)?"
     r"|(?:start|begin|continue)(?: on| with)?(?: the| this| your)? (?:implementation|implementing|plan|work"
     r"|coding|building)"
-    r"(?: (?:this|it|that|the plan|the \w+))?"
+    r"(?: (?:this|it|that|the)(?: (?:plan|approach|design|proposal|\w+))?)?"
     r"|(?:now )?(?:implement|build|execute|follow|do) (?:the|this|that|your) (?:plan|approach|proposal|design"
     r"|solution)"
     r"|approved?|make it so|that works|works for me|let's do (?:it|this|that)|let's go|start"
@@ -257,14 +260,19 @@ def question(text: str) -> str:
 
 def planned(text: str) -> str:
     """What a text presents as a plan or an approach, in its own first sentence about it; ``""`` if none."""
+    heading = ""
     for offset, part in windows(text):
         for block in blocks(part, offset):
-            if block.kind not in ("para", "heading", "item"):
+            if block.kind not in ("para", "heading", "item") or _PLANNED.search(block.text) is None:
                 continue
             for sentence in sentences(block):
-                if _PLANNED.search(sentence.text) and not _QUESTION.search(sentence.text):
-                    return clip(sentence.text.rstrip(".。:： "), OPTION_LENGTH)
-    return ""
+                if _PLANNED.search(sentence.text) is None or _QUESTION.search(sentence.text):
+                    continue
+                said = clip(impersonal(sentence.text).rstrip(".。:： "), OPTION_LENGTH)
+                if block.kind != "heading" and len(said) > PLAN_LENGTH:
+                    return said
+                heading = heading or said
+    return heading
 
 
 def proposal(text: str) -> str:

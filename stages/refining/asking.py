@@ -49,6 +49,7 @@ _NOTICE = re.compile(
     re.MULTILINE,
 )
 _FENCED = re.compile(r"^```[^\n]*\n(.{0,4000}?)^```", re.MULTILINE | re.DOTALL)
+_PASTED_PAIR = re.compile(r"[\"'][^\"'\n]{1,80}[\"']\s*:\s")
 _CLAUSE = re.compile(r"(?:because|but|so|since|that|which|因为|所以|但)\b", re.IGNORECASE)
 _CONTINUED = "This session is being continued from a previous conversation"
 _MENTION = re.compile(r"(?<![\w@])@(?=[\w./-]+[/.])")
@@ -169,7 +170,8 @@ def _without_mentions(text: str) -> str:
 def _short(said: list[Sentence]) -> str:
     """The request, with what leads to it when that fits."""
     texts = [_without_mentions(strip_lead(sentence.text)) for sentence in said]
-    texts = [text for text in texts if text and not _ACK.fullmatch(text)]
+    texts = [text for text in texts if text and not _ACK.fullmatch(text) and not _PASTED_PAIR.match(text)]
+    texts = list(dict.fromkeys(texts))
     if not texts:
         return joined([sentence.text for sentence in said[:3]])
     whole = joined(texts[:6])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stages.model import FactType
 from stages.refining import decisions, wording
@@ -16,18 +16,22 @@ from stages.refining.reading import Said
 CLAIM_LENGTH = 280
 MAX_CLAIMS = 60
 
-_SENTENCE_END = re.compile(r"(?<=[.!。！])\s+|(?<=[。！])")
+_SENTENCE_END = re.compile(r".*(?:[.!]\s+|[。！]\s*)")
+_ANNOUNCING = ("let me", "let's", "i'll", "i’ll", "i will", "i need", "i'm going", "我", "接下来", "现在")
+"""Every announcement holds one of these; most texts hold none."""
 _ANNOUNCED = re.compile(
     r"(?:let me|let's|i(?:'ll|’ll| will)(?: now)?|i need to|i'm going to|我(?:来|先|现在|再)|让我"
     r"|(?:^|[。；，,;])接下来(?:我)?(?:来|会|要)?|(?:^|[。；，,;])现在(?:来|开始|去|我来?|就来))\s*(.{6,160}?)[:：.。…]*$",
     re.IGNORECASE,
 )
+_SUPPOSES = re.compile(r"(?:if|when|whenever|once|as soon as|before|after|unless)\b", re.IGNORECASE)
 _OFFER = re.compile(
     r"\bknow\b|\b(?:if|when|once|after|whenever|until) (?:you|it)\b|\bhelp\b|\breport\b|你|您", re.IGNORECASE
 )
 
 MIN_LENGTH = 8
 POINTING_REACH = 80
+BARE = 50
 LOOK_BACK = 6
 """How many texts from the end are searched for one that says something."""
 MAX_TOLD = 8
@@ -82,7 +86,7 @@ def kind_of(text: str, role: str, item: bool, hints: int = wording.ALL_HINTS) ->
     """The type of a claim by what it says; list items are held to more, since they often only illustrate."""
     if role == "next" or (hints & wording.NEXT_HINT and wording.NEXT.search(text)):
         return "next"
-    changed = hints & wording.CHANGED_HINT and wording.CHANGED.search(text)
+    changed = hints & wording.CHANGED_HINT and not _SUPPOSES.match(text) and wording.CHANGED.search(text)
     if changed and changed.start() == 0:
         return "changed"
     if hints & wording.REASON_HINT and wording.REASON.search(text):
@@ -147,8 +151,12 @@ def last_say(parts: tuple[Said, ...]) -> tuple[Say, int]:
 
 def _announcement(text: str) -> str:
     last = text.strip()[-600:].rsplit("\n", 1)[-1]
-    pieces = [plain(piece) for piece in _SENTENCE_END.split(last) if piece.strip()]
-    match = _ANNOUNCED.search(pieces[-1]) if pieces else None
+    before = _SENTENCE_END.match(last, 0, max(0, len(last) - 1))
+    last = last[before.end() :] if before else last
+    lower = last.lower()
+    if not any(mark in lower for mark in _ANNOUNCING):
+        return ""
+    match = _ANNOUNCED.search(plain(last))
     return match[1] if match and not _OFFER.search(match[1]) else ""
 
 
@@ -166,8 +174,19 @@ def _claims(passages: list[Passage], step: int, final: bool) -> list[Claim]:
             claim = _claim(sentence, previous, passages, at, step, final)
             if claim is not None:
                 found.append(claim)
+            elif found and previous is not None and found[-1].end == previous.end:
+                found[-1] = _explained(found[-1], sentence)
             previous = sentence
     return found
+
+
+def _explained(claim: Claim, sentence: Sentence) -> Claim:
+    """A bare diagnosis ("The issue is with the path.") with the sentence behind it, which tells no more than why."""
+    if claim.kind != "reason" or len(claim.text) > BARE or is_filler(sentence.text) or claim.item:
+        return claim
+    if len(claim.text) + len(sentence.text) >= CLAIM_LENGTH or sentence.text.endswith((":", "：")):
+        return claim
+    return replace(claim, text=f"{claim.text} {sentence.text}", end=sentence.end)
 
 
 def _claim(
@@ -184,6 +203,8 @@ def _claim(
     text, start, end = impersonal(raw), sentence.start, sentence.end
     item = passage.block.kind == "item"
     kind = _item_kind(text, passage.role, hints) if item else kind_of(text, passage.role, False, hints)
+    if not final and kind != "reason" and not decides:
+        return None  # on the way only diagnoses and choices are kept
     standing = is_self_contained(text) and wording.POINTING.search(text, 0, POINTING_REACH) is None
     if text.endswith((":", "：")):
         joined, last = with_items(text, passages, at, cover=kind is not None)

@@ -73,7 +73,15 @@ _DESIGN_USER = re.compile(
     r"|directory))"
     r" should(?:n't| not|nt)? (?:all |only |just )?(?:be|live|go|sit|stay|belong) (?:in|on|at|under|inside"
     r"|outside|with|next to)\b"
+    r"|\blet's (?:get|set)\b[^.?!\n]{1,40}\b(?:with|in|as|using) an? \w"
+    r"|\bfor now,? (?:just )?(?:remove|skip|drop|leave|disable|ignore|hide|keep|use|only)\b"
     # what this is going to be
+    r"|\bmake (?:it|this|them|everything) an? [\w ,-]{2,40}\bwith\b"
+    r"|\bkeep (?:it|this|that|them|things|everything|the \w+) (?:very |really |dead |as )?(?:simple|minimal"
+    r"|basic|small)"
+    r"|\b(?:make|write|create) (?:it |this |them |things )?(?:very |dead |really )?(?:simple"
+    r"|minimal)(?:, \w+)? (?:plan|design"
+    r"|approach|api|proposal)s?\b"
     r"|\b(?:this|it|[\w-]+ (?:app|service|project|repo|package|api|ui)) (?:will|is going to|should"
     r"|must) be (?:a|an|one)"
     r" (?!problem|issue|while|long|bit|lot|pain|good|great|nice|better|bug|mess|way|big|hard|quick)\w"
@@ -110,10 +118,13 @@ _OPEN = re.compile(
     r"|can|could|would) we"
     r"|how (?:is|are|would|should) \w+|should (?:we|it|this)|which (?:one|of|way|approach)|do we (?:need"
     r"|want))\b"
-    r"|怎么办|怎么(?:处理|防|避免|限|存)|(?:要不要|该不该|应该)|如何(?:处理|避免|防|解决|限|存)|哪(?:个|种)",
+    r"|where (?:should|shall|do) (?:we|it|i) (?:keep|put|store|save)\b"
+    r"|(?:放|存|写|建|部署)(?:在|到)?哪|怎么办|怎么(?:处理|防|避免|限|存)|(?:要不要|该不该|应该)|如何(?:处理|避免|防|解决|限|存)|哪(?:个|种)",
     re.IGNORECASE,
 )
 _REPAIR = re.compile(r"\b(?:fix|error|fails?|failing|broken|bug|wrong)\b|报错|失败|修|错误|崩", re.IGNORECASE)
+_TAG = re.compile(r"[, ]+(?:unless [^?？]{3,60}|ok(?:ay)?|right|yes|please)[?？]+\s*$", re.IGNORECASE)
+"""A question hung on to what is said as settled."""
 _LATER = re.compile(
     r"\b(?:later|to-?do|not yet|someday|postponed?)\b|以后|待办|todo|暂时|评估", re.IGNORECASE
 )
@@ -136,6 +147,9 @@ _CHOICE_AGENT = re.compile(
     r"|rather than|in favou?r of)\b"
     r"|no longer (?:use|uses|using|rely|relies|depend|depends|support|supports|store"
     r"|stores)\b[^.?!\n]{2,100}\b(?:because|since|in favou?r|instead)\b"
+    r"|(?:^|[.;:] ?)(?:we|it|this|they)(?:'ll| will)? [a-z]+\b[^.?!\n]{0,80}\b(?:rather than"
+    r"|instead of)\b[^.?!\n]{2,80}"
+    r"\b(?:because|since|so that)\b"
     r"|(?:stick|stuck|sticking) with\b[^.?!\n]{2,100}\b(?:because|since|as|instead|rather)\b)",
     re.IGNORECASE,
 )
@@ -144,6 +158,8 @@ _CHOICE_ZH = re.compile(
     r"|如何|不了|一下)|敲定|拍板|选定|定下来)"
     r"|(?:就|还是|改|统一|全部|一律|直接|干脆|先|只|最终|最后|仍然?|继续)(?:采用|选用|使用|用|走|按"
     r"|选)(?!户|例|途|法|处|于|完|到|过|的)[^？?吗呢]{1,60}"
+    r"|所以(?:就)?(?:选|用|采用|走|放)(?!户|例|途|法|处|于|完|到|过|的)[^？?吗呢]{1,60}"
+    r"|(?<!为什么)我们(?:就|先|暂时)?不(?:做|加|引入|支持|采用|用|改|搞)[^？?吗呢]{1,60}"
     r"|(?:采用|选用|选择了?|选了|确定(?:使?用|采用|走)|弃用|放弃|换成|改为使用|改成使用)(?!哪|什么|题|器|框"
     r"|列表|性|一下|是否)[^？?吗呢]{2,60}"
     r"|(?:不要再?|别再?|不再|不用|禁止|不允许|不准|不能再)(?:用|使用|依赖|手动|直接|保留|支持|提交|杀|引入"
@@ -155,7 +171,7 @@ _CHOICE_ZH = re.compile(
     r"|而不是[^。？?]{1,40}|不[用要][^，。？?]{1,30}[，,](?:改|而是|直接|就)[^。？?]{1,60}"
     r"|(?:方案|选项|计划|思路|做法|设计)[一二三四五六七八九十\dA-Da-d]?(?:可以|没问题|不错|很好|通过"
     r"|就这么定|就这样|定了|OK|ok|同意)|(?:就|按)(?:这么|这样|这个方案|你说的|你的方案|上面的方案)(?:定|办"
-    r"|做|来|吧|执行)|同意(?:这个|你的|采用|用|方案)|(?:先|暂时|暂)不(?:做|管|改|动|支持|处理|考虑|引入|加"
+    r"|做|来|吧|执行)|同意(?:这个|你的|采用|用|方案)|(?:先|暂时|暂)不(?:做|管|改|动|支持|处理|考虑|引入|加|发布|上线|合并|发|提交|开|启用"
     r"|用|上|要)",
 )
 _NOT = re.compile(
@@ -196,17 +212,24 @@ _ACTS = re.compile(
 _WORD = re.compile(r"[a-z]+")
 _USER_WORDS = frozenset(
     _WORD.findall(
-        "use using gonna keep keeping adopt adopting drop dropping avoid not switch switching call rename "
+        "use using gonna keep keeping adopt adopting drop dropping avoid let lets switch switching call rename "
         "decided decide chose choose opt opted settle settled standardize standardise stick instead rather "
         "favor favour over want need shouldn should must never always rule now more approach plan option "
         "design proposal solution idea like prefer pick approve agree vote tackle later leave worry only "
-        "just easiest simplest minimal focus focusing start starting go is basic don dont all fine okay ok "
-        "skip make put override would same uses based built update change adjust revise modify amend rework switch "
-        "convert migrate rewrite refactor sure clear note say remember clarify store save persist hold cache will must "
-        "be reverted deleted removed rolled dropped disabled uninstalled got gave "
+        "just easiest simplest minimal focus focusing start starting go basic don dont fine okay ok "
+        "skip make put override would same remove disable ignore hide"
     )
 )
 """Every English choice contains one of these words; most sentences contain none."""
+_DESIGN_WORDS = frozenset(
+    _WORD.findall(
+        "uses using use based built top update change adjust revise modify amend rework switch convert migrate rewrite "
+        "refactor move sure clear note say remember clarify keep store save put persist hold cache should shouldn "
+        "shouldnt let lets remove skip drop leave disable ignore hide will must going make write create reverted deleted "
+        "removed rolled dropped disabled uninstalled got gave"
+    )
+)
+"""As ``_USER_WORDS``, for what settles a design."""
 
 SHORT_LENGTH = 90
 """Longer instructions describe a task."""
@@ -216,15 +239,13 @@ MAX_LENGTH = 400
 
 def by_user(sentence: str) -> bool:
     """Whether a sentence of a person settles something."""
-    if (
-        len(sentence) > MAX_LENGTH
-        or sentence.endswith((":", "："))
-        or (sentence.isascii() and _USER_WORDS.isdisjoint(_WORD.findall(sentence.lower())))
-    ):
+    if len(sentence) > MAX_LENGTH or sentence.endswith((":", "：")):
         return False
+    sentence = _TAG.sub("", sentence) if sentence.endswith(("?", "？")) else sentence
+    words = _WORD.findall(sentence.lower())
     chosen = (
-        _CHOICE_USER.search(sentence)
-        or _DESIGN_USER.search(sentence)
+        (not _USER_WORDS.isdisjoint(words) and _CHOICE_USER.search(sentence))
+        or (not _DESIGN_WORDS.isdisjoint(words) and _DESIGN_USER.search(sentence))
         or (not sentence.isascii() and _CHOICE_ZH.search(sentence))
     )
     return bool(chosen) and _NOT_USER.search(sentence) is None
@@ -251,7 +272,9 @@ def takes(sentence: str) -> bool:
 
 def ought(sentence: str) -> bool:
     """Whether a sentence of the agent states a rule and that it holds now."""
-    return len(sentence) <= MAX_LENGTH and _OUGHT.search(sentence) is not None
+    if len(sentence) > MAX_LENGTH or ("now" not in sentence and sentence.isascii()):
+        return False
+    return _OUGHT.search(sentence) is not None
 
 
 def by_agent(sentence: str) -> bool:

@@ -21,6 +21,12 @@ _BARE_LEAD = re.compile(
     re.IGNORECASE,
 )
 _OPEN_END = re.compile(r"(?:with|to|that|for|including|which|in)[:：]", re.IGNORECASE)
+_LEADS_TO = re.compile(
+    r"(?: (?:to|that|which|and|now|will|should))*(?: (?:include|show|track|do|are|is|were|can|explain"
+    r"|indicate|clarify"
+    r"|cover|contain)s?)?(?: the following)?[:：]+$",
+    re.IGNORECASE,
+)
 _DANGLING_END = re.compile(r" (?:with|to|for|as|via|by|from|including|and|of|in)$", re.IGNORECASE)
 _BOLD_HEAD = re.compile(r"\s*(?:\d[.)]\s*)?\*\*([^*\n]{2,120})\*\*(\s*[:：—–-])?\s*(.*)")
 
@@ -48,10 +54,8 @@ def role_of(lead: str, section: str) -> str:
             continue
         if wording.NEXT_SECTION.match(text):
             return "next"
-        if wording.VERDICT.search(text):
-            return "conclusion"
         if wording.PROPOSES.search(text):
-            return "options"
+            return "conclusion" if wording.VERDICT.search(text) else "options"
         if wording.HOWTO.search(text) and not wording.DID.match(text):
             return "howto"
         if wording.CONCLUDES.search(text):
@@ -75,7 +79,7 @@ def passages_of(parsed: list[Block]) -> list[Passage]:
             lead = block.lead
         role = role_of(lead, section) or sticky
         text = block.text.rstrip("*_ ")
-        if block.kind == "para" and wording.VERDICT.search(text):
+        if block.kind == "para" and "options" in (role, sticky) and wording.VERDICT.search(text):
             role, sticky = "conclusion", ""
         elif block.kind == "para" and text.endswith((":", "：")):
             role = role_of(last_clause(text), section) or sticky
@@ -197,7 +201,9 @@ def item_head(text: str) -> str:
     """What a list item is about: its bold lead, or all of it."""
     bold = _BOLD_HEAD.match(text)
     if bold is None:
-        return _DANGLING_END.sub("", impersonal(plain(text)).rstrip(".。:： "))
+        head = impersonal(plain(text)).rstrip(".。 ")
+        head = _LEADS_TO.sub("", head) if head.endswith((":", "：")) else head
+        return _DANGLING_END.sub("", head)
     head, rest = plain(bold[1]).rstrip(":： "), plain(bold[3])
     if not rest or _OPEN_END.fullmatch(rest):
         return head  # what follows is in items of its own

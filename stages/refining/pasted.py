@@ -128,7 +128,8 @@ _LOG_LINE = re.compile(
     r"|Traceback \(most recent"
     r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\[?\d\d:\d\d:\d\d|\[(?:INFO|WARN|WARNING|ERROR|DEBUG|nodemon|vite"
     r"|HMR)\]|[\w.:-]{2,24}\] \S|(?:INFO|WARN|WARNING|ERROR|DEBUG)[: ]"
-    r"|npm (?:ERR!|error|warn|WARN|notice)\b|> \S+@\d|> [\w@/.-]+ [\w-]+$|[➜$❯»]\s|\$ "
+    r"|npm (?:ERR!|error|warn|WARN|notice)\b|> \S+@\d|> [\w@/.-]+(?: [\w-]+)?$"
+    r"|[\w./~-]{1,60} git:\([\w/.-]+\)|[➜$❯»]\s|\$ "
     r"|[\w.@-]+[:~][^ ]* ?[$#] |\d+ ?[|│→]|[|│╭╰├└⨯✓✗×▲•] ?\S|\^+\s*$|~+\^*$"
     r"|(?:GET|POST|PUT|DELETE|PATCH|OPTIONS) /\S* |[\w./\\@-]+[:(]\d+[:,]\d+|[\w./\\@-]+\.\w{1,4}:\d+ "
     r"|[\w@/.-]+:(?:lint|build|dev|test|start):|(?:Error|TypeError|SyntaxError|ReferenceError|\w+Error"
@@ -142,7 +143,7 @@ _LOG_LINE = re.compile(
     r"|\s+TS\d+)?: |error:|warning: |fatal: |✖ )"
 )
 _PROMPT = re.compile(
-    r"^[ \t]*(?:[➜❯»]\s+(?:\S+\s+)?(?:git:\(\S+\)\s*)?(?:[✗✘]\s*)?"
+    r"^[ \t]*(?:[➜❯»]\s+(?:\S+\s+)?(?:git:\(\S+\)\s*)?(?:[✗✘]\s*)?|[\w./~-]{1,60} git:\(\S+\)\s*(?:[✗✘]\s*)?"
     r"|(?:[\w.-]+@[\w.-]+:?[^\n$#]{0,80})?[$#]\s+|PS [^>\n]{1,120}>\s*)([A-Za-z./~][^\n]{1,300})$",
     re.MULTILINE,
 )

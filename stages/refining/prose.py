@@ -60,6 +60,7 @@ _TABLE = re.compile(r"[ \t]{0,3}\|")
 _QUOTE = re.compile(r"[ \t]{0,3}>[ \t]?")
 _RULE = re.compile(r"[ \t]{0,3}(?:[-*_⸻─=][ \t]?){1,}$")
 
+_LEFT_OUT = re.compile(r"…\[\d+ characters left out\]…")
 _LINK = re.compile(r"!?\[([^\]\n]{0,200})\]\((?:[^()\n]{0,400})\)")
 _CODE_SPAN = re.compile(r"`{1,2}([^`\n]{1,200})`{1,2}")
 _BOLD = re.compile(r"(\*\*|__)(?=\S)([^\n]{1,300}?)(?<=\S)\1")
@@ -73,7 +74,7 @@ _ENDS = re.compile(
     r"|[.!?]+[\"')\]*_`]{0,3}(?=\s+[\"'(\[*_`]{0,3}[A-Z0-9\u4e00-\u9fff✅❌@/`]|\s*$|[\u4e00-\u9fff])"
     r"|\n+"
 )
-_CLAUSE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
+_CLAUSE_END = re.compile(r".*(?:[.!?]\s+|[。！？])", re.DOTALL)
 _CASUAL_ENDS = re.compile(r"[。！？]+[”’」』）)\"]?|[.!?]+[\"')\]]{0,2}(?=\s|$|[\u4e00-\u9fff])|\n+")
 _ABBREVIATION = re.compile(
     r"(?:\b(?:e\.g|i\.e|vs|etc|cf|approx|no|fig|mr|dr|st)|\b[A-Z]|^\s*\d{1,2}|\.)$", re.IGNORECASE
@@ -150,7 +151,7 @@ class _Reader:
             if stripped.startswith(self.fence):
                 self.fence = ""
             return
-        if not stripped:
+        if not stripped or (stripped[0] == "…" and _LEFT_OUT.fullmatch(stripped)):
             self.blank = True
             return
         first = stripped[0]
@@ -224,7 +225,9 @@ class _Reader:
 
 def last_clause(text: str) -> str:
     """The last sentence of a lead-in, plain, without its colon: what its list is about."""
-    return plain(_CLAUSE_END.split(text[-300:])[-1]).rstrip(":： ")
+    tail = text[-300:]
+    before = _CLAUSE_END.match(tail)
+    return plain(tail[before.end() :] if before else tail).rstrip(":： ")
 
 
 def _continues(last: Block, line: str) -> bool:
@@ -256,7 +259,14 @@ def sentences(block: Block, index: int = 0, *, casual: bool = False) -> Iterator
 
 
 def _ends(text: str, pattern: re.Pattern[str]) -> Iterator[int]:
+    marked = "`" in text
+    spans: list[tuple[int, int]] | None = None
     for match in pattern.finditer(text):
+        if marked and match.end() < len(text):
+            if spans is None:
+                spans = [span.span() for span in _CODE_SPAN.finditer(text)]
+            if any(start < match.start() < end - 1 for start, end in spans):
+                continue  # within a code span
         if match[0][0] == "." and _ABBREVIATION.search(text, max(0, match.start() - 8), match.start()):
             continue
         yield match.end()

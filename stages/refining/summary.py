@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 from stages.model import Fact, Turn
-from stages.refining import asking
+from stages.refining import actions, asking, failures
 from stages.refining.answers import Answer
 from stages.refining.asking import Ask
 from stages.refining.claims import Say
@@ -49,7 +49,7 @@ def summarise(
     came = (
         _came(said, say, facts, room, words, tell=tell) if asked.kind != "interrupted" or say.outcome else ""
     )
-    if state:
+    if state and state not in came:
         came = f"{came.rstrip('.。')}{words.join}{state}" if came else state
     if head and came:
         return clip(f"{head}{ARROW}{came}", SUMMARY_LENGTH)
@@ -108,7 +108,21 @@ def _state(reading: Reading, say: Say, words: Phrases) -> str:
         return words.cancelled
     if turn.status == "unfinished" or (turn.open and turn.status != "completed"):
         return words.unfinished
-    return words.midway.format(line=clip(say.announced, 80)) if say.announced else ""
+    if say.announced:
+        return words.midway.format(line=clip(say.announced, 80))
+    return _turned_down(reading, words)
+
+
+def _turned_down(reading: Reading, words: Phrases) -> str:
+    """That the person refused the last thing the agent wanted to do, when it said nothing after."""
+    last = reading.actions[-1] if reading.actions else None
+    if last is None or last.call.result != "error" or not failures.was_rejected(last.call.error):
+        return ""
+    after = reading.said and reading.said[-1].step > last.step
+    if after or (last.span is not None and reading.said and reading.said[-1].start > last.span[0]):
+        return ""
+    text = words.plan_rejected if actions.is_plan(last) else words.rejected.format(what=actions.what(last))
+    return text.rstrip(".。")
 
 
 def _with_polarity(outcome: tuple[str, ...], polar: str) -> tuple[str, ...]:

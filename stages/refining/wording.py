@@ -72,7 +72,8 @@ DANGLING = re.compile(
     r"|here|there's|there is a|after that|in this case|in that case|for this|for that|as (?:requested|you)"
     r"|with this|with these|like (?:this|that)|if (?:it|this|that|they)|when (?:it|this|that|they)"
     r"|since (?:it|this|that|they)|for example|e\.g|where|while|whereas|thus|therefore|hence|meanwhile"
-    r"|additionally,|furthermore|moreover|not\b|or\b|you (?:can|could|may|might|should be able|'ll see"
+    r"|additionally,|furthermore|moreover|whether\b|not\b|or\b|you (?:can|could|may|might|should be able"
+    r"|'ll see"
     r"|’ll see|will see)|once |now when|now,? (?:when|you)|to (?!be\b))\b"
     r"|(?:它|这(?!样)|那|其|该|此|他|她|上述|以上|前者|后者|两者|同时|另外|此外|并且|而且|但|不过|然而|所以"
     r"|因此|于是|然后|比如|例如|如果|否则|这样|如上|你可以|您可以|也|还(?!需|没|剩|有)|都)",
@@ -140,7 +141,8 @@ VERDICT = re.compile(
 )
 """Which of several ways is said to be the one to take."""
 POINTING = re.compile(
-    r"\b(?:this|these|those)\b(?! (?:session|turn|repo\w*|project|app|codebase|monorepo|workspace|machine"
+    r"\b(?:issue|problem|reason|cause|error|bug) (?:is|was) that (?:it|they)\b"
+    r"|\b(?:this|these|those)\b(?! (?:session|turn|repo\w*|project|app|codebase|monorepo|workspace|machine"
     r"|morning"
     r"|afternoon|week|month|year|time|branch)\b)",
     re.IGNORECASE,
@@ -150,7 +152,16 @@ SPEAKS = re.compile(
     r"\bI(?:'|’|\b)(?!/)|\bmy\b|^(?:you(?:'re|’re)?|we(?:'re|’re)?) (?:\w+ ){1,3}(?:it|this|that|them)\b"
     r"|\b(?:shown|listed|mentioned|described|output|see|code|steps?) (?:above|below)\b"
 )
-"""Words of a speaker to a listener: such a sentence does not stand alone."""
+_SPOKEN = ("I", "my ", "above", "below")
+
+
+def speaks(text: str) -> bool:
+    """Whether a sentence holds words of a speaker to a listener: such a one does not stand alone."""
+    if not any(mark in text for mark in _SPOKEN) and text[:2].lower() not in ("yo", "we"):
+        return False
+    return SPEAKS.search(text) is not None
+
+
 STRONG = re.compile(
     r"\b(?:(?:is|are) (?:often |usually |generally |probably )?(?:the )?best\b"
     r"|recommend|in short|in summary|tl;?dr|conclusion|root cause|bottom line|so the (?:answer"
