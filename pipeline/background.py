@@ -31,6 +31,7 @@ from pipeline.leader import Leadership
 from pipeline.sessions import Cache, discover, folders
 from pipeline.settings import Settings
 from pipeline.store import files
+from pipeline.transient import told
 from pipeline.watching import Watching
 
 log = logging.getLogger(__name__)
@@ -340,8 +341,6 @@ class Background:
         return True
 
     def _failed(self, error: BaseException, chore: str = "") -> None:
-        from pipeline.chores import told
-
         what = told(error)
         if chore and chore != "nothing":
             what = f"{chore}: {what}"

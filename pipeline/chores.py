@@ -10,9 +10,7 @@ a file that vanished while we looked) is tried again a few times, with a random 
 
 from __future__ import annotations
 
-import errno
 import logging
-import sqlite3
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +21,7 @@ import tenacity
 from anyio import to_thread
 
 from pipeline.catchup import catch_up
-from pipeline.errors import PipelineError, StoreError
+from pipeline.errors import PipelineError
 from pipeline.fold import redactor
 from pipeline.lag import Standing, standing
 from pipeline.proposing import LATEST_TURNS, drafts, remembered
@@ -42,6 +40,7 @@ from pipeline.store.themes import ThemeStore
 from pipeline.store.turns import bodies
 from pipeline.theme_refresh import has_new_evidence, refresh_theme
 from pipeline.theming import theme_candidates
+from pipeline.transient import retrying, told
 from pipeline.upkeep import note_versions, tend_index
 from pipeline.workers import Workers
 from stages.refine import REFINER_VERSION
@@ -56,7 +55,6 @@ PIECE_TURNS = 24
 RECENT_TURNS = 400
 PROPOSALS_MOST = 8
 """New proposals a round: a queue that nobody can read helps nobody."""
-ATTEMPTS = 5
 SEEN = "background"
 
 
@@ -80,40 +78,6 @@ class Queue:
 
     def as_json(self) -> dict[str, int]:
         return {"unreadBytes": self.unread, "unrefinedTurns": self.turns, "themes": self.themes}
-
-
-def is_transient(error: BaseException) -> bool:
-    """Whether trying again soon may help."""
-    if isinstance(error, BaseExceptionGroup):
-        return all(is_transient(one) for one in error.exceptions)
-    if isinstance(error, StoreError) and error.__cause__ is not None:
-        return is_transient(error.__cause__)
-    if isinstance(error, sqlite3.OperationalError):
-        return "locked" in str(error) or "busy" in str(error)
-    if isinstance(error, FileNotFoundError):
-        return True
-    if isinstance(error, OSError):
-        return getattr(error, "winerror", None) in (5, 32, 33) or error.errno in (errno.EBUSY, errno.EAGAIN)
-    return False
-
-
-def retrying(attempts: int = ATTEMPTS, longest: float = 2.0) -> tenacity.AsyncRetrying:
-    """Bounded, jittered retries of what is transient."""
-    return tenacity.AsyncRetrying(
-        retry=tenacity.retry_if_exception(is_transient),
-        stop=tenacity.stop_after_attempt(attempts),
-        wait=tenacity.wait_random_exponential(multiplier=0.05, max=longest),
-        reraise=True,
-    )
-
-
-def told(error: BaseException) -> str:
-    """What happened, in one line for a person."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    if isinstance(error, PipelineError):
-        return " ".join(str(error).split())
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
 @dataclass(slots=True)

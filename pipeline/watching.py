@@ -10,7 +10,9 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -36,6 +38,10 @@ STEP_MS = 200
 READY_MS = 1_000
 """After this long without a change a watch counts as set up."""
 POLL_MS = 2_000
+POLL_PAUSE = 50.0
+"""A look that takes long is repeated less often: at most 2 % of one core."""
+DEPTH = 4
+"""Buckets, sessions, ``agents``, agents: below them nothing tells news."""
 APPEAR_S = 5.0
 RETRY_S = 30.0
 TELLING = frozenset(("wire.jsonl", "state.json", "kimi.json", "workspaces.json", "session_index.jsonl"))
@@ -67,6 +73,25 @@ def telling(path: str, nudges: Path | None) -> bool:
     return name in TELLING or "." not in name or (nudges is not None and Path(path).parent == nudges)
 
 
+def snapshot(folders: Iterable[Path]) -> dict[str, tuple[int, int]]:
+    """Size and mtime (ns) of every file below ``folders`` that tells news, and of the folders down to the agents'."""
+    found: dict[str, tuple[int, int]] = {}
+    pending = [(os.fspath(folder), 0) for folder in folders]
+    while pending:
+        folder, depth = pending.pop()
+        with suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                with suppress(OSError):
+                    if entry.is_dir(follow_symlinks=depth < 2):
+                        found[entry.path] = (0, 0)
+                        if depth < DEPTH:
+                            pending.append((entry.path, depth + 1))
+                    elif entry.name in TELLING or depth == 0:
+                        stat = entry.stat()
+                        found[entry.path] = (stat.st_size, stat.st_mtime_ns)
+    return found
+
+
 class Watching:
     """Watches ``folders`` (present or not) and ``nudges``; calls ``on_change`` with the changed paths.
 
@@ -83,6 +108,7 @@ class Watching:
         debounce_ms: int = DEBOUNCE_MS,
         poll_ms: int = POLL_MS,
         appear_s: float = APPEAR_S,
+        ready_ms: int = READY_MS,
     ) -> None:
         self.folders = tuple(folders)
         self.nudges = nudges
@@ -96,6 +122,7 @@ class Watching:
         self._debounce_ms = debounce_ms
         self._poll_ms = poll_ms
         self._appear_s = appear_s
+        self._ready_ms = ready_ms
 
     async def run(self) -> None:
         """For ever. What a watch dies of is logged, then the folders are polled or watched anew."""
@@ -142,6 +169,7 @@ class Watching:
     async def _watch(self, found: dict[Path, int], polling: bool) -> None:
         """Until a folder comes or goes, or the watch fails."""
         stop = threading.Event()
+        failure: Exception | None = None
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._until_changed, found, stop)
             try:
@@ -149,24 +177,47 @@ class Watching:
                 await to_thread.run_sync(
                     self._follow, list(found), polling, stop, abandon_on_cancel=True, limiter=self._thread
                 )
+            except Exception as error:
+                failure = error
             finally:
                 stop.set()
             tasks.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
 
     def _follow(self, found: list[Path], polling: bool, stop: threading.Event) -> None:
+        if polling:
+            self._poll(found, stop)
+        else:
+            self._listen(found, stop)
+
+    def _poll(self, found: list[Path], stop: threading.Event) -> None:
+        """Look every now and then. Our own, as watchfiles' polling misses a second change within one second."""
+        before = snapshot(found)
+        from_thread.run_sync(self._tell, frozenset(), True)
+        spent = 0.0
+        while not stop.wait(max(self._poll_ms / 1000, spent * POLL_PAUSE)):
+            began = time.monotonic()
+            now = snapshot(found)
+            changed = frozenset(path for path, facts in now.items() if before.get(path) != facts)
+            changed |= before.keys() - now.keys()
+            before, spent = now, time.monotonic() - began
+            if changed:
+                from_thread.run_sync(self._tell, changed, True)
+
+    def _listen(self, found: list[Path], stop: threading.Event) -> None:
         from watchfiles import watch
 
         changes = watch(
             *found,
             watch_filter=None,
             debounce=self._debounce_ms,
-            step=STEP_MS,
+            step=min(STEP_MS, self._debounce_ms),
             stop_event=stop,
-            rust_timeout=READY_MS,
+            rust_timeout=self._ready_ms,
             yield_on_timeout=True,
             raise_interrupt=False,
-            force_polling=polling,
-            poll_delay_ms=self._poll_ms,
+            force_polling=False,
             ignore_permission_denied=True,
         )
         ready = False
@@ -174,7 +225,7 @@ class Watching:
             paths = frozenset(path for _, path in found_now if telling(path, self.nudges))
             if not ready or paths:
                 # The first time also without a change: what was written while the watch was set up is not told.
-                from_thread.run_sync(self._tell, paths, polling)
+                from_thread.run_sync(self._tell, paths, False)
                 ready = True
 
     def _tell(self, paths: frozenset[str], polling: bool) -> None:
