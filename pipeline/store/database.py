@@ -123,19 +123,26 @@ class Database:
         try:
             if write:
                 await to_thread.run_sync(_make_private, path)
-            mode = "rw" if write else "ro"
-            connection = await aiosqlite.connect(
-                f"{path_uri(path)}?mode={mode}", uri=True, isolation_level=None, cached_statements=256
-            )
+            try:
+                return await cls._opened(path, "mode=rw" if write else "mode=ro", write=write)
+            except sqlite3.OperationalError:
+                # On a medium that cannot be written even a reader of a WAL database needs ``immutable``.
+                if write or not path.is_file() or os.access(path.parent, os.W_OK):
+                    raise
+                return await cls._opened(path, "mode=ro&immutable=1", write=False)
         except (OSError, sqlite3.Error) as error:
             raise store_error(path, error) from error
+
+    @classmethod
+    async def _opened(cls, path: Path, how: str, *, write: bool) -> Self:
+        connection = await aiosqlite.connect(
+            f"{path_uri(path)}?{how}", uri=True, isolation_level=None, cached_statements=256
+        )
         self = cls(path, connection, write=write)
         try:
             await self._prepare()
-        except BaseException as error:
+        except BaseException:
             await connection.close()
-            if isinstance(error, sqlite3.Error):
-                raise store_error(path, error) from error
             raise
         return self
 
