@@ -23,8 +23,9 @@ from pipeline.forgetting import texts_of
 from pipeline.settings import Settings
 from pipeline.store import codec, files
 from pipeline.store.database import Database
-from pipeline.store.erasing import occurrences_of, rewrite
+from pipeline.store.erasing import occurrences_of, read_again, rewrite
 from pipeline.store.layout import Layout, redaction_key
+from pipeline.store.sources import sources
 from stages.redact import Redactor
 
 PIECE = 200
@@ -76,6 +77,10 @@ async def _turns(database: Database, redact: Redactor, fix: bool) -> list[Findin
             from pipeline.keeping import redacted
 
             async with database.transaction():
+                # Saved states hold the last turns too: their wires are read again, with today's rules.
+                wires = {(one.session_id, one.agent_id) for one in await occurrences_of(database, ours)}
+                known = await sources(database)
+                await read_again(database, [known[wire].id for wire in wires if wire in known])
                 await rewrite(database, partial(redacted, redact=redact))
                 await database.set_meta("shed", 1)
             finding = finding.mended()

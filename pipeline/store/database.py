@@ -127,7 +127,7 @@ class Database:
                 return await cls._opened(path, "mode=rw" if write else "mode=ro", write=write)
             except sqlite3.OperationalError:
                 # On a medium that cannot be written even a reader of a WAL database needs ``immutable``.
-                if write or not path.is_file() or os.access(path.parent, os.W_OK):
+                if write or not await to_thread.run_sync(_is_read_only, path):
                     raise
                 return await cls._opened(path, "mode=ro&immutable=1", write=False)
         except (OSError, sqlite3.Error) as error:
@@ -296,6 +296,11 @@ def _make_private(path: Path) -> None:
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
 
 
+def _is_read_only(path: Path) -> bool:
+    """Whether the database is there, in a place that this process may not write to."""
+    return path.is_file() and not os.access(path.parent, os.W_OK)
+
+
 def path_uri(path: Path) -> str:
     """The file: URI that SQLite opens (Chinese and odd characters escaped)."""
     return path.absolute().as_uri()
@@ -332,6 +337,8 @@ def _database_error(group: BaseExceptionGroup[BaseException]) -> sqlite3.Error |
 def store_error(path: Path, error: Exception) -> PipelineError:
     """What a person can do about a failed database call."""
     text = str(error)
+    if "unable to open" in text and _is_read_only(path):
+        text = "the store is read-only"
     return StoreError(path, text, hint=next((advice for sign, advice in _ADVICE if sign in text), ""))
 
 
