@@ -20,7 +20,7 @@ from stages.refining.asking import Ask, ask, asks
 from stages.refining.categories import categories
 from stages.refining.claims import Claim
 from stages.refining.filler import is_hedged, strip_lead
-from stages.refining.passages import sentence_case
+from stages.refining.passages import place_of, sentence_case
 from stages.refining.phrases import Phrases, phrases
 from stages.refining.prose import Sentence, clip, is_chinese, joined
 from stages.refining.reading import Reading, read
@@ -247,7 +247,7 @@ def _from_text(
 
 def _completed(claim: Claim, written: tuple[str, ...], reading: Reading) -> str:
     """The claim's words made to stand alone, or ``""`` if that is not possible."""
-    text = _ASIDE.sub("", claim.text)
+    text = _ASIDE.sub("", claim.text) if "(" in claim.text else claim.text
     if _IT_FAILS.match(text):
         command = next(
             (acts.what(a) for a in reversed(reading.actions) if a.call.command and a.step < claim.step), ""
@@ -262,8 +262,9 @@ def _completed(claim: Claim, written: tuple[str, ...], reading: Reading) -> str:
         or _NAMES_ITS_PLACE.search(text)
     ):
         return text
-    if claim.place:
-        return f"{claim.place}: {text}" if claim.place.lower() not in text.lower() else text
+    place = place_of(claim.block) if claim.kind == "changed" and claim.block is not None else ""
+    if place:
+        return f"{place}: {text}" if place.lower() not in text.lower() else text
     if len(written) == 1 and re.search(r"\w\.\w+$", written[0]):
         return f"{acts.shown(written[0])}: {text}"
     return text if len(text) >= PLACELESS or not written or claim.kind == "result" else ""

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from stages.model import FactType
 from stages.refining import decisions, wording
 from stages.refining.filler import impersonal, is_filler, is_hedged, strip_lead
-from stages.refining.passages import Passage, passages_of, place_of, sentence_case, separator_of, with_items
-from stages.refining.prose import CJK, Sentence, blocks, clip, plain, windows
+from stages.refining.passages import Passage, passages_of, sentence_case, separator_of, with_items
+from stages.refining.prose import CJK, Block, Sentence, blocks, clip, plain, windows
 from stages.refining.reading import Said
 
 CLAIM_LENGTH = 280
@@ -24,11 +24,17 @@ _ANNOUNCED = re.compile(
     r"|(?:^|[。；，,;])接下来(?:我)?(?:来|会|要)?|(?:^|[。；，,;])现在(?:来|开始|去|我来?|就来))\s*(.{6,160}?)[:：.。…]*$",
     re.IGNORECASE,
 )
+_BARE = re.compile(
+    r"\b(?:issue|problem|bug|error|cause|culprit|failure) (?:is|was|lies|comes|came) (?:with|in|from)\b",
+    re.IGNORECASE,
+)
+_DOING = re.compile(r"(?:\w+ly )?\w+ing\b", re.IGNORECASE)
 _SUPPOSES = re.compile(r"(?:if|when|whenever|once|as soon as|before|after|unless)\b", re.IGNORECASE)
 _OFFER = re.compile(
     r"\bknow\b|\b(?:if|when|once|after|whenever|until) (?:you|it)\b|\bhelp\b|\breport\b|你|您", re.IGNORECASE
 )
 
+ON_THE_WAY = wording.REASON_HINT | wording.CHOICE_HINT
 MIN_LENGTH = 8
 POINTING_REACH = 80
 BARE = 50
@@ -62,8 +68,8 @@ class Claim:
     decides: bool = False
     item: bool = False
     self_contained: bool = True
-    place: str = ""
-    """For a list item, what its lead-in or heading says it is about."""
+    block: Block | None = None
+    """The list item it stands in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +125,7 @@ def on_the_way(parts: Iterable[Said]) -> Iterator[Claim]:
     """Diagnoses and choices in texts before the last one; guesses are left out."""
     for part in parts:
         for offset, window in windows(part.text):
-            if not wording.hints(window) & (wording.REASON_HINT | wording.CHOICE_HINT):
+            if not wording.hints(window) & ON_THE_WAY:
                 continue
             passages = passages_of(blocks(window, part.start + offset))
             for claim in _claims(passages, part.step, final=False):
@@ -169,6 +175,8 @@ def _claims(passages: list[Passage], step: int, final: bool) -> list[Claim]:
         parent = parents.get(passage.block.parent)
         if passage.block.kind == "item" and parent is not None and parent.block.level < passage.block.level:
             continue  # a detail of an item that is told itself
+        if not final and not wording.hints(passage.block.text) & ON_THE_WAY:
+            continue
         previous: Sentence | None = None
         for sentence in passage.sentences:
             claim = _claim(sentence, previous, passages, at, step, final)
@@ -182,7 +190,9 @@ def _claims(passages: list[Passage], step: int, final: bool) -> list[Claim]:
 
 def _explained(claim: Claim, sentence: Sentence) -> Claim:
     """A bare diagnosis ("The issue is with the path.") with the sentence behind it, which tells no more than why."""
-    if claim.kind != "reason" or len(claim.text) > BARE or is_filler(sentence.text) or claim.item:
+    if claim.kind != "reason" or len(claim.text) > BARE or claim.item or not _BARE.search(claim.text):
+        return claim
+    if is_filler(sentence.text) or _DOING.match(sentence.text):
         return claim
     if len(claim.text) + len(sentence.text) >= CLAIM_LENGTH or sentence.text.endswith((":", "：")):
         return claim
@@ -216,8 +226,8 @@ def _claim(
         if len(before) + len(text) < CLAIM_LENGTH and is_self_contained(before):
             text, start, standing = f"{before} {text}", previous.start, True
     text = clip(sentence_case(text), CLAIM_LENGTH)
-    place = place_of(passage.block) if item and kind == "changed" else ""
-    return Claim(kind, text, start, end, step, final, passage.role, decides, item, standing, place)
+    block = passage.block if item else None
+    return Claim(kind, text, start, end, step, final, passage.role, decides, item, standing, block)
 
 
 def _item_kind(text: str, role: str, hints: int) -> FactType | None:

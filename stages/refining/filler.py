@@ -22,6 +22,8 @@ _INTERJECTION = re.compile(
     r"(?:[!,.:;，。！、；~～…]+|\s+[-–—]\s*)\s*)",
     re.IGNORECASE,
 )
+_INTERJECTS = frozenset("acdefghimnoprstuwyACDEFGHIMNOPRSTUWY好行可没明了收嗯当太完不搞抱对你您确是谢")
+"""The first letters of all interjections."""
 _ONLY = re.compile(
     r"(?:great|perfect|excellent|awesome|wonderful|fantastic|nice|good|cool|sure(?: thing)?|certainly"
     r"|absolutely"
@@ -100,6 +102,8 @@ ONLY_LENGTH = 60
 
 def strip_lead(sentence: str) -> str:
     """Without acknowledgements in front ("Perfect! I've added …", "好的，…")."""
+    if sentence[:1] not in _INTERJECTS:
+        return sentence
     for _ in range(3):
         match = _INTERJECTION.match(sentence)
         if match is None or match.end() >= len(sentence):

@@ -27,7 +27,7 @@ _LEADS_TO = re.compile(
     r"|cover|contain)s?)?(?: the following)?[:：]+$",
     re.IGNORECASE,
 )
-_DANGLING_END = re.compile(r" (?:with|to|for|as|via|by|from|including|and|of|in)$", re.IGNORECASE)
+_DANGLING_END = frozenset(("with", "to", "for", "as", "via", "by", "from", "including", "and", "of", "in"))
 _BOLD_HEAD = re.compile(r"\s*(?:\d[.)]\s*)?\*\*([^*\n]{2,120})\*\*(\s*[:：—–-])?\s*(.*)")
 
 
@@ -40,8 +40,15 @@ class Passage:
     block: Block
     index: int
     role: str
-    sentences: list[Sentence]
     covered: bool = False
+    cut: list[Sentence] | None = None
+
+    @property
+    def sentences(self) -> list[Sentence]:
+        """The sentences of the block, cut when first asked for: most passages are never told."""
+        if self.cut is None:
+            self.cut = list(sentences(self.block, self.index))
+        return self.cut
 
 
 @lru_cache(maxsize=4_096)
@@ -87,7 +94,7 @@ def passages_of(parsed: list[Block]) -> list[Passage]:
             role, sticky = role_of("", section), ""
         if role in ("howto", "options"):
             sticky = role
-        found.append(Passage(block, index, role, list(sentences(block, index))))
+        found.append(Passage(block, index, role))
     return found
 
 
@@ -203,7 +210,8 @@ def item_head(text: str) -> str:
     if bold is None:
         head = impersonal(plain(text)).rstrip(".。 ")
         head = _LEADS_TO.sub("", head) if head.endswith((":", "：")) else head
-        return _DANGLING_END.sub("", head)
+        before, _, last = head.rpartition(" ")
+        return before if last in _DANGLING_END and before else head
     head, rest = plain(bold[1]).rstrip(":： "), plain(bold[3])
     if not rest or _OPEN_END.fullmatch(rest):
         return head  # what follows is in items of its own

@@ -139,6 +139,7 @@ _LOG_LINE = re.compile(
     r"|\w+: (?:undefined|null|true|false|\d+|'[^']*'|\"[^\"]*\"|\{.*|\[.*),?$"
     r"|Found \d+ (?:errors?|warnings?|problems?)"
     r"|Failed to compile|Did you mean |All exports of |The export \w+ |Import trace|The types of "
+    r"|Types? '[^']|Argument of type '|Property '\w"
     r"|Creating an optimized|Caused by:|error(?:\[E\d+\]"
     r"|\s+TS\d+)?: |error:|warning: |fatal: |✖ )"
 )

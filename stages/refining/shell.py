@@ -8,6 +8,7 @@ from __future__ import annotations
 import posixpath
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 MAX_LINE = 4_000
 """Characters of a command line that are read (a heredoc's body is skipped before)."""
@@ -232,6 +233,11 @@ def programs(line: str) -> list[str]:
     """What a command line ran, in order, normalised; plumbing (cd, echo) and filters behind a pipe are
     left out.
     """
+    return list(_programs(line))
+
+
+@lru_cache(maxsize=256)
+def _programs(line: str) -> tuple[str, ...]:
     kept: list[str] = []
     plumbing: list[str] = []
     for command in simple_commands(line):
@@ -249,7 +255,7 @@ def programs(line: str) -> list[str]:
             for name in plumbing
             if name.isalpha() and name in ("echo", "cd", "sleep", "pwd", "printf", "export")
         ][:1]
-    return list(dict.fromkeys(kept))
+    return tuple(dict.fromkeys(kept))
 
 
 def written(line: str) -> list[str]:

@@ -149,7 +149,7 @@ POINTING = re.compile(
 )
 """A word that points at something outside the sentence when it stands near its beginning."""
 SPEAKS = re.compile(
-    r"\bI(?:'|’|\b)(?!/)|\bmy\b|^(?:you(?:'re|’re)?|we(?:'re|’re)?) (?:\w+ ){1,3}(?:it|this|that|them)\b"
+    r"\bI(?:'|’|\b)(?!/)|\bmy\b|^(?i:you(?:'re|’re)?|we(?:'re|’re)?) (?:\w+ ){1,3}(?:it|this|that|them)\b"
     r"|\b(?:shown|listed|mentioned|described|output|see|code|steps?) (?:above|below)\b"
 )
 _SPOKEN = ("I", "my ", "above", "below")
