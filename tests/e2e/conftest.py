@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections import Counter
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from time import perf_counter
 
 import pytest
 
-from tests.e2e.install import Cli, NoNpm, install
+from tests.e2e.install import TESTED, Cli, NoNpm, install
 from tests.e2e.kimi import Kimi
 from tests.e2e.model_server import ModelServer
 
@@ -23,7 +24,7 @@ _SPENT: list[float] = []
 def cli() -> Cli:
     """The real CLI; where there is no npm the tests are skipped."""
     try:
-        return install()
+        return install(os.environ.get("KIMI_E2E_VERSION", TESTED))
     except NoNpm as error:
         pytest.skip(f"the real Kimi Code CLI cannot be installed: {error}")
 

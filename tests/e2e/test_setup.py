@@ -5,11 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from tests.e2e.kimi import Kimi
 from tests.e2e.model_server import Call, ModelServer, Reply
-from tests.e2e.terminal import Terminal
 
 FILES = {
     "mcp.json": '{\r\n\t"mcpServers" : {\r\n\t\t"off": { "command":"none", "enabled":false }\r\n\t}\r\n}',
@@ -56,18 +53,23 @@ def test_the_home_is_byte_identical_after_undo(bare: Kimi, model: ModelServer) -
     ]
 
 
-@pytest.mark.usefixtures("tmux")
-def test_undo_takes_only_our_part_out_of_a_file_that_kimi_rewrote(kimi: Kimi, model: ModelServer) -> None:
-    """Kimi adds an MCP server itself (`/mcp` rewrites the file as JSON.stringify does), then we go."""
-    value = json.loads((kimi.home / "mcp.json").read_text("utf-8"))
-    value["mcpServers"]["later"] = {"command": "none", "enabled": False}
-    (kimi.home / "mcp.json").write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
-    with Terminal(kimi) as screen:
-        screen.leave()
-    undone = kimi.setup("--undo")
-    assert "only our part is taken out" in undone.out
-    assert json.loads((kimi.home / "mcp.json").read_text("utf-8")) == {
-        "mcpServers": {"later": {"command": "none", "enabled": False}}
+def test_undo_takes_only_our_part_out_of_a_file_that_kimi_rewrote(bare: Kimi) -> None:
+    (bare.home).mkdir()
+    provider = '[providers.x]\ntype = "openai"\nbase_url = "http://127.0.0.1:9/v1"\napi_key = "k"\n'
+    (bare.home / "config.toml").write_text(f"# mine\n{provider}", encoding="utf-8")
+    bare.setup()
+    bare.run("provider", "remove", "x").checked()
+    assert "providers" not in (bare.home / "config.toml").read_text("utf-8")
+    value = json.loads((bare.home / "mcp.json").read_text("utf-8"))
+    value["mcpServers"]["later"] = {"command": "none"}
+    (bare.home / "mcp.json").write_text(
+        json.dumps(value, indent=2) + "\n", encoding="utf-8"
+    )  # as Kimi's /mcp does
+    undone = bare.setup("--undo")
+    assert undone.out.count("only our part is taken out") == 2
+    assert (bare.home / "config.toml").read_text("utf-8").strip() == "# mine"
+    assert json.loads((bare.home / "mcp.json").read_text("utf-8")) == {
+        "mcpServers": {"later": {"command": "none"}}
     }
 
 

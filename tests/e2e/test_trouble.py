@@ -7,7 +7,6 @@ from __future__ import annotations
 import signal
 import sqlite3
 import threading
-from pathlib import Path
 
 from pipeline.store.files import locked
 from tests.e2e.kimi import Kimi, wait_until
@@ -101,30 +100,28 @@ def test_the_server_ends_with_the_client_however_that_ends(kimi: Kimi, model: Mo
 
 
 def test_broken_hooks_and_a_broken_server_never_disturb_the_client(kimi: Kimi, model: ModelServer) -> None:
-    config = kimi.home / "config.toml"
-    good = config.read_text("utf-8")
     script = kimi.root / "hook.py"
     script.write_text("this is no Python", encoding="utf-8")
-    interpreter, path = _hook_words(good)
-    for broken in (
-        good.replace(interpreter, "/nowhere/python"),
-        good.replace(path, str(kimi.root / "server" / "gone.py")),
-        good.replace(path, str(script)),
-        good.replace(str(kimi.store_root), "/proc/nowhere"),
-    ):
-        config.write_text(broken, encoding="utf-8")
-        said = kimi.prompt("Hello")
-        assert said.out.count("Done.") == 1 and "hook" not in (said.out + said.err).lower()
-    config.write_text(good, encoding="utf-8")
+    config = kimi.home / "config.toml"
+    command = next(line for line in config.read_text("utf-8").splitlines() if line.startswith("command"))
+    interpreter, path = command.partition('"')[2].split()[0], str(kimi.store_root)
+    hook = next(word for word in command.split() if word.endswith("/hook.py"))
+    broken = {
+        "SessionStart": command.replace(path, "/proc/nowhere"),
+        "UserPromptSubmit": command.replace(hook, str(script)),
+        "TurnStarted": command.replace(interpreter, "/nowhere/python"),
+        "Stop": command.replace(hook, str(kimi.root / "server" / "gone.py")),
+    }
+    assert len({*broken.values(), command}) == 5
+    config.write_text(
+        "".join(f'[[hooks]]\nevent = "{name}"\n{line}\n' for name, line in broken.items()), encoding="utf-8"
+    )
+    said = kimi.prompt("Hello")
+    assert said.out.count("Done.") == 1 and "hook" not in (said.out + said.err).lower()
     servers = kimi.home / "mcp.json"
     servers.write_text(servers.read_text("utf-8").replace("cli.py", "gone.py"), encoding="utf-8")
     assert kimi.prompt("Hello").out.count("Done.") == 1
-
-
-def _hook_words(config: str) -> tuple[str, str]:
-    line = next(line for line in config.splitlines() if line.startswith("command"))
-    words = line.partition('"')[2].split()
-    return words[0], next(word for word in words if Path(word).name == "hook.py")
+    assert len(model.answered()) == 2  # no hook made the model go round once more
 
 
 def test_hooks_fire_in_print_mode(kimi: Kimi, model: ModelServer) -> None:

@@ -17,13 +17,13 @@ def said(turns: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
     return [(turn["userText"], turn["assistantText"], turn["status"]) for turn in turns]
 
 
-def test_a_turn_is_seen_while_it_runs_and_whole_afterwards(kimi: Kimi, model: ModelServer) -> None:
+def test_a_turn_is_seen_while_it_runs_and_whole_afterwards(bare: Kimi, model: ModelServer) -> None:
     hold = threading.Event()
     write = Call("Write", {"path": "port.py", "content": "PORT = 3001\n"})
     model.say(Reply("First the port.", (write,)), Reply("The port is 3001 now.", hold=hold))
-    with kimi.started("-p", "Why is the port busy?") as process:
+    with bare.started("-p", "Why is the port busy?") as process:
         model.wait_for(2)
-        (running,) = wait_until(kimi.turns, "the running turn")
+        (running,) = wait_until(bare.turns, "the running turn")
         assert (running["userText"], running["status"]) == ("Why is the port busy?", "running")
         assert running["files"] == [{"path": "port.py", "op": "write"}]
         assert [tool["name"] for tool in running["tools"]] == ["Write"]
@@ -31,7 +31,7 @@ def test_a_turn_is_seen_while_it_runs_and_whole_afterwards(kimi: Kimi, model: Mo
         out, err = process.communicate(timeout=60)
         assert process.returncode == 0, err
     assert "The port is 3001 now." in out
-    (turn,) = kimi.turns()
+    (turn,) = bare.turns()
     assert said([turn]) == [("Why is the port busy?", "The port is 3001 now.", "completed")]
     assert turn["startedAt"] == running["startedAt"] < turn["endedAt"]
     assert turn["position"] == 0 and turn["turnId"] == 0 and not turn["errors"]
@@ -59,39 +59,39 @@ def test_a_killed_turn_keeps_what_was_written_and_the_next_one_follows(
     assert len(kimi.sessions()) == 1
 
 
-def test_a_fork_is_no_second_memory_of_the_same_turns(kimi: Kimi, model: ModelServer) -> None:
+def test_a_fork_is_no_second_memory_of_the_same_turns(bare: Kimi, model: ModelServer) -> None:
     model.say(
         Reply("We take SQLite."), Reply("In the fork: Postgres."), Reply("In the original: still SQLite.")
     )
-    kimi.prompt("Which database?")
-    (original,) = kimi.sessions()
-    forked = kimi.run("fork", original, "-y").checked()
+    bare.prompt("Which database?")
+    (original,) = bare.sessions()
+    forked = bare.run("fork", original, "-y").checked()
     fork = next(word for word in forked.out.split() if word.startswith("session_"))
-    kimi.prompt("And for the cluster?", "-S", fork)
-    kimi.prompt("And for one user?", "-S", original)
-    assert sorted(said(kimi.turns())) == [
+    bare.prompt("And for the cluster?", "-S", fork)
+    bare.prompt("And for one user?", "-S", original)
+    assert sorted(said(bare.turns())) == [
         ("And for one user?", "In the original: still SQLite.", "completed"),
         ("And for the cluster?", "In the fork: Postgres.", "completed"),
         ("Which database?", "We take SQLite.", "completed"),
     ]
-    every = kimi.turns("--include-copies")
+    every = bare.turns("--include-copies")
     copies = [turn for turn in every if turn["copyOf"]]
     assert len(every) == 4 and [turn["sessionId"] for turn in copies] == [fork]
     assert copies[0]["userText"] == "Which database?"
 
 
-def test_a_sub_agents_turns_are_its_own(kimi: Kimi, model: ModelServer) -> None:
+def test_a_sub_agents_turns_are_its_own(bare: Kimi, model: ModelServer) -> None:
     start = Call("Agent", {"description": "look", "prompt": "Count the files.", "subagent_type": "coder"})
     model.say(Reply("I ask someone.", (start,)), Reply("There are three files."))
     model.say(
         Reply("3 files. " + "I looked into every folder of the project and counted them twice. " * 5),
         kind="sub",
     )
-    kimi.prompt("How many files?")
-    (main,) = kimi.turns("--agent", "main")
+    bare.prompt("How many files?")
+    (main,) = bare.turns("--agent", "main")
     assert said([main]) == [("How many files?", "There are three files.", "completed")]
     assert [tool["name"] for tool in main["tools"]] == ["Agent"]
-    (sub,) = [turn for turn in kimi.turns() if turn["agentId"] != "main"]
+    (sub,) = [turn for turn in bare.turns() if turn["agentId"] != "main"]
     assert sub["assistantText"].startswith("3 files.") and sub["origin"] == "system_trigger:subagent"
     assert "Count the files." in sub["openingText"]
 
