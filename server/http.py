@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import hmac
 import secrets
+import signal
 import socket
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -103,7 +105,14 @@ def run(server: Server[App], app: App, port: int) -> None:
 
 
 class _Server(uvicorn.Server):
-    """Ends within a second of the first signal, whatever streams are open."""
+    """Ends within a second of the first signal, whatever streams are open, and with exit code 0."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """uvicorn's own raises the signal again when all is closed: the process would seem killed."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self.handle_exit)
+        yield
 
     def handle_exit(self, sig: int, frame: Any) -> None:
         end_soon(EXIT_S)

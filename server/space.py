@@ -8,6 +8,7 @@ up, and the others do not wait for it longer than their budget.
 from __future__ import annotations
 
 import logging
+import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ import anyio
 from anyio import to_thread
 
 from pipeline.catchup import catch_up
-from pipeline.errors import PipelineError
+from pipeline.errors import PipelineError, StoreError
 from pipeline.fold import redactor
 from pipeline.report import Report
 from pipeline.search import Freshness, Searcher
@@ -26,7 +27,7 @@ from pipeline.search_freshness import catch_up_within
 from pipeline.sessions import Session
 from pipeline.settings import Settings
 from pipeline.store import files
-from pipeline.store.database import Database, open_database
+from pipeline.store.database import Database, open_database, store_error
 from pipeline.store.essence import Essence
 from pipeline.store.layout import Layout, redaction_key
 from pipeline.store.material import Usage
@@ -127,15 +128,24 @@ class Space:
     # --- the database ---------------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def reading(self) -> AsyncIterator[Database]:
-        """A read connection for this task alone. Raises StoreError when there is no database to read."""
+    async def reading(self, *, ours: bool = True) -> AsyncIterator[Database]:
+        """A read connection for this task alone. Raises StoreError when there is nothing to read.
+
+        ``ours`` asks for our own tables: the file may be the other server's alone.
+        """
         database = (
             self._readers.pop() if self._readers else await Database.open(self.layout.database, write=False)
         )
         sound = False
         try:
+            if ours and not await database.schema_version():
+                raise StoreError(
+                    self.layout.database, "nothing is indexed yet", hint="Ask again in a moment."
+                )
             yield database
             sound = True
+        except sqlite3.Error as error:
+            raise store_error(self.layout.database, error) from error
         finally:
             if sound and len(self._readers) < IDLE_READERS:
                 self._readers.append(database)
@@ -149,6 +159,13 @@ class Space:
         await to_thread.run_sync(files.make_dirs, self.layout.root)
         async with open_database(self.layout.database) as database:
             yield database
+
+    async def has_index(self) -> bool:
+        """Whether there is an index of ours to read. Raises StoreError when the file cannot be read."""
+        if not self.layout.database.is_file():
+            return False
+        async with self.reading(ours=False) as database:
+            return bool(await database.schema_version())
 
     async def freshen(self, budget: float | None = None) -> Freshness:
         """Catch up for at most ``budget`` seconds (default: the setting), and say how fresh the store is.

@@ -30,11 +30,11 @@ log = logging.getLogger(__name__)
 READ_BYTES = 1 << 16
 LINE_BYTES = 64 << 20
 """A longer message is refused: nothing a client sends comes near it."""
-LAST_ANSWERS_S = 0.6
+LAST_ANSWERS_S = 0.5
 """After the end of file, calls in flight may still answer this long (``printf … | kimi-memory``)."""
 EXIT_S = 0.9
-"""From a signal to the end at the latest: then a thread that hangs in the system is left behind. Everything on
-disk is written whole or not at all, so this loses nothing."""
+"""From a signal or the end of stdin to our end at the latest: then a thread that hangs in the system is left
+behind. Everything on disk is written whole or not at all, so this loses nothing."""
 
 
 class InputLines:
@@ -55,6 +55,7 @@ class InputLines:
             except OSError:  # the other end is gone for good
                 data = b""
             if not data:
+                end_soon(EXIT_S)
                 await self._last_answers()
                 return
             for line in self._lines(data):
@@ -171,7 +172,7 @@ def _awaitable(fd: int) -> bool:
 
 
 def run(server: Server[App], app: App) -> None:
-    """``serve`` as a process: returns when it ended, and leaves no thread that would hold the exit."""
+    """``serve`` as a process: does not return, and waits for no thread: teardown has closed what was open."""
     try:
         anyio.run(serve, server, app)
     except KeyboardInterrupt:
@@ -180,4 +181,4 @@ def run(server: Server[App], app: App) -> None:
         logging.shutdown()
         with suppress(OSError, ValueError):
             sys.stderr.flush()
-        end_soon(EXIT_S / 2)
+        os._exit(0)

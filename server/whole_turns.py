@@ -16,6 +16,7 @@ from pipeline.answers import local_time
 from pipeline.errors import BadInput, PipelineError
 from pipeline.reading import origin_of, read_agent
 from pipeline.sessions import Agent, Session
+from pipeline.store.claims import claim_of
 from pipeline.store.sources import sources
 from pipeline.store.turns import Occurrence, bodies, find, unpack
 from server.space import Space
@@ -24,6 +25,8 @@ from stages.source import SourceError, Verdict
 from stages.tail import verdict
 from stages.wire.show import whole_turn
 
+MAIN = "main"
+CLAIMED = "(its log is gone: another server's note of it, not checked)"
 LINE_CHARS = 300
 
 
@@ -69,7 +72,23 @@ async def whole_texts(space: Space, reference: Reference, include: Include) -> l
             )
         except SourceError:
             pass  # the wire is gone or cannot be read: what the store kept answers
-    return await _from_store(space, places, include)
+    return await _from_store(space, places, include) or await _claimed(space, reference)
+
+
+async def _claimed(space: Space, reference: Reference) -> list[str]:
+    """What the compatible server noted of a turn whose wire is gone: a claim, and said to be one."""
+    if not space.layout.database.is_file() or reference.agent_id != MAIN:
+        return []
+    try:
+        async with space.reading(ours=False) as database:
+            claim = await claim_of(database, reference.session_id, reference.turn_id)
+    except PipelineError:
+        return []
+    if claim is None:
+        return []
+    head = f"=== {claim.session_id} · turn {claim.turn_id} · {claim.timestamp[:16].replace('T', ' ')}"
+    facts = [f"- {fact}" for fact in claim.facts]
+    return [space.redact("\n".join([head, CLAIMED, claim.summary, *facts]))]
 
 
 def _session(space: Space, session_id: str) -> Session | None:

@@ -9,10 +9,11 @@ from pipeline.commands.scope import day
 from pipeline.errors import BadInput
 from pipeline.search_request import SearchRequest
 from pipeline.sessions import derive_title, read_head
+from pipeline.store.claims import find_claims
 from server.bootstrap import previous_session, snapshot
 from server.call import Call
 from server.current_session import Current, current_session
-from server.pages import counted, cursor_at, offset_of, paged
+from server.pages import counted, cursor_at, fenced, offset_of, paged, some_lines
 from server.recent import activity, detailed, last_turns
 from server.space import Space
 from server.tools.views import keep_view
@@ -20,6 +21,7 @@ from server.whole_turns import Include, Reference, whole_texts
 from stages.snippet import one_line, shorten
 
 BOOTSTRAP_BUDGET_S, FORCED_BUDGET_S = 1.0, 20.0
+CLAIMS_SHOWN = 3
 
 
 async def bootstrap_workspace(call: Call) -> str:
@@ -54,15 +56,35 @@ async def search_context(call: Call) -> str:
         max_cluster_size=call["max_cluster_size"],
         now=space.service.now(),
     )
-    if not space.layout.database.is_file():
+    claims = await _claims(space, call)
+    if not await space.has_index():
         if space.sessions:
             raise BadInput(f"the index is not there yet: {freshness.reason}", hint="Ask again in a moment.")
-        return f"No turn matches: no session was recorded in {space.label} yet."
+        return f"No turn matches: no session was recorded in {space.label} yet.\n{claims}".strip()
     answer = await space.searcher.search(request, freshness)
     kept = await keep_view(space, answer, request) if call["save_view"] else ""
     if call["format"] == "json":
         return orjson.dumps(answer.json(call["max_output_chars"])).decode()
-    return "\n".join(part for part in (kept, answer.text(call["max_output_chars"] - len(kept) - 1)) if part)
+    room = call["max_output_chars"] - len(kept) - len(claims) - 2
+    return "\n".join(part for part in (kept, answer.text(room), claims) if part)
+
+
+async def _claims(space: Space, call: Call) -> str:
+    """What the other server noted of sessions whose logs are gone; bounded to a quarter of the answer."""
+    if call["cursor"] or call["format"] == "json" or not space.layout.database.is_file():
+        return ""
+    known = [session.session_id for session in space.sessions]
+    async with space.reading(ours=False) as database:
+        found, total = await find_claims(database, call["query"], known, CLAIMS_SHOWN)
+    if not found:
+        return ""
+    rows = [
+        f"{claim.timestamp[:16].replace('T', ' ')}  {claim.session_id}  turn {claim.turn_id}  "
+        f"{shorten(one_line(space.redact(claim.text)), 220)}"
+        for claim in found
+    ]
+    head = f"claims of another server about {counted(total, 'turn')} whose log is gone:"
+    return f"{head}\n{fenced(some_lines(rows, call['max_output_chars'] // 4))}"
 
 
 async def load_turn_context(call: Call) -> str:

@@ -22,7 +22,7 @@ async def refine_session_turns(call: Call) -> str:
     """Refine what is not refined yet, and show it all."""
     space = await call.space()
     freshness = await space.freshen()
-    if not space.layout.database.is_file():
+    if not await space.has_index():
         raise BadInput(f"sessionId: nothing is read yet: {freshness.reason}")
     async with space.writing() as database:
         places = await _places(database, call["sessionId"])

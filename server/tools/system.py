@@ -47,7 +47,7 @@ def _run(run: Run) -> str:
 async def _index(space: Space) -> AsyncIterator[str]:
     known: dict[tuple[str, str], Source] = {}
     counts = ""
-    if space.layout.database.is_file():
+    if await _indexed(space):
         try:
             async with space.reading() as database:
                 known = await sources(database)
@@ -68,6 +68,14 @@ async def _index(space: Space) -> AsyncIterator[str]:
                 skipped[reason] = skipped.get(reason, 0) + count
     if skipped:
         yield "left out: " + ", ".join(f"{reason} {count}" for reason, count in sorted(skipped.items()))
+
+
+async def _indexed(space: Space) -> bool:
+    """Whether there is an index; one that cannot be read is asked again where its error is told."""
+    try:
+        return await space.has_index()
+    except PipelineError:
+        return True
 
 
 def _lag(space: Space, known: dict[tuple[str, str], Source]) -> tuple[int, int, int, int]:

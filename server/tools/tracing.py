@@ -12,6 +12,7 @@ from anyio import to_thread
 from pipeline.answers import local_time
 from pipeline.errors import PipelineError
 from pipeline.store.catalogue import milliseconds
+from pipeline.store.claims import Claim, claim_of
 from pipeline.store.database import Database
 from pipeline.store.refined import refined_turns
 from pipeline.store.theme_record import ThemeRecord, ThemeTurn, encode
@@ -39,6 +40,8 @@ class Trace:
     record: ThemeRecord
     theme: Theme
     turns: Mapping[Place, RefinedTurn]
+    claims: Mapping[tuple[str, int], Claim]
+    """What the other server noted of turns that could not be resolved."""
 
     @property
     def loose(self) -> list[ThemeTurn]:
@@ -73,14 +76,26 @@ async def _traced(space: Space, record: ThemeRecord) -> Trace:
     )
     theme = Theme(record.theme, record.seeds, (), clusters)
     turns: dict[Place, RefinedTurn] = {}
-    if space.layout.database.is_file():
+    claims: dict[tuple[str, int], Claim] = {}
+    if await space.has_index():
         try:
             async with space.reading() as database:
                 record = record.resolve(await resolvable(database))
                 turns = await _turns(space, database, record, clusters)
+                claims = await _claims(database, record)
         except PipelineError as error:
             space.last_error = error.message
-    return Trace(record, theme, turns)
+    return Trace(record, theme, turns, claims)
+
+
+async def _claims(database: Database, record: ThemeRecord) -> dict[tuple[str, int], Claim]:
+    found: dict[tuple[str, int], Claim] = {}
+    for turn in record.turns:
+        if turn.unresolved or turn.gone:
+            claim = await claim_of(database, turn.ref.session_id, turn.ref.turn_id)
+            if claim is not None:
+                found[turn.ref.session_id, turn.ref.turn_id] = claim
+    return found
 
 
 async def _turns(
@@ -210,12 +225,13 @@ def _loose_lines(trace: Trace, turn: ThemeTurn, *, content: bool) -> Iterator[st
     ref = turn.ref
     known = trace.turns.get(ref.place) if ref.place is not None else None
     marks = [mark for mark, on in (("gone", turn.gone), ("not resolved", turn.unresolved)) if on]
-    about = shorten(one_line(known.refined.summary), 280) if known is not None else ""
+    claim = trace.claims.get((ref.session_id, ref.turn_id)) if known is None else None
+    about = known.refined.summary if known is not None else f"claimed: {claim.summary}" if claim else ""
     yield "  ".join(
         [local_time(turn.timestamp), ref.session_id, f"turn {ref.turn_id}", *marks, turn.via or ""]
     ).rstrip()
     if about:
-        yield f"   {about}"
+        yield f"   {shorten(one_line(about), 280)}"
     if content:
         yield from _content(known)
 
