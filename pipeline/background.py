@@ -172,12 +172,12 @@ class Background:
         await anyio.sleep(self.tuning.begin_s)
         while True:
             try:
-                if await to_thread.run_sync(self._wanted) and await to_thread.run_sync(
-                    self._leadership.try_lead
-                ):
+                while not await to_thread.run_sync(self._wanted):
+                    self.state.doing = "nothing was recorded here yet"
+                    await anyio.sleep(min(WANTED_S, self.tuning.look_s))
+                if await to_thread.run_sync(self._leadership.try_lead):
                     await self._lead()
-                else:
-                    self.state.doing = "following"
+                self.state.doing = "following"
                 await anyio.sleep(self.tuning.contend_s * random.uniform(0.7, 1.3))
             except Exception as error:  # the loop outlives everything
                 self._failed(error)
@@ -256,7 +256,7 @@ class Background:
             self._wake = anyio.Event()
             await to_thread.run_sync(self._take_nudges)
             if self._clock() - self._looked_at >= self.tuning.look_s:
-                self._news = True
+                self._news, self._looked_at = True, self._clock()
             if self._urgent and not urgent:
                 urgent, self._news = True, True
             if not (self._news or self._more):
@@ -281,13 +281,13 @@ class Background:
 
     async def _nothing_to_do(self) -> bool:
         self.state.doing = "up to date"
-        self.looked.set()
-        self.looked = anyio.Event()
         if self._clock() - self._worked >= self.tuning.linger_s:
             await self._steps.close(gently=True)
         if not await self._beat(True):
             return False
         await self._write_status()
+        self.looked.set()
+        self.looked = anyio.Event()
         await self._sleep(min(self.tuning.beat_s, self.tuning.look_s))
         return True
 
@@ -326,8 +326,6 @@ class Background:
         if "stamp" in facts:
             self.idle.quiet.observe({"": tuple(facts.pop("stamp"))}, time.time())
         self.state.facts.update(facts)
-        if reply.chore == "look":
-            self._looked_at = self._clock()
 
     # --- progress and failures ------------------------------------------------------------------------------
 
