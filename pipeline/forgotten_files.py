@@ -27,8 +27,12 @@ from pipeline.store.themes import PAGE_ASIDE, THEMES
 from pipeline.store.tombstones import Pending, Tombstones
 from pipeline.store.versions import HISTORY_DIR, TRASH_DIR
 
-DERIVED = ("searches", "proposals", "reports", "exports")
+DERIVED = ("searches", "proposals", "reports", "exports", ".cache")
 """Folders whose files are ours, and go whole when they tell of a forgotten turn."""
+
+
+DAMAGED = ".damaged-"
+"""In the name of a database that `pipeline rebuild` set aside."""
 
 
 class Gone:
@@ -103,6 +107,11 @@ def survey(root: Path, gone: Gone, aim: Aim) -> Survey:
         for path in _files(root / folder):
             if aim.everything or _tells(path, gone, aim):
                 found.files[_name(root, path)] = folder
+    for path in _files(root):
+        if DAMAGED in path.name:  # a database that was set aside cannot be searched: it may hold anything
+            found.files[_name(root, path)] = "damaged database"
+        elif path.name.startswith(files.TEMP_PREFIX) and (aim.everything or _mentions(_text(path), gone, aim)):
+            found.files[_name(root, path)] = "leftover"
     _survey_themes(root, gone, aim, found)
     _survey_memories(root, gone, aim, found)
     return found

@@ -81,7 +81,7 @@ def test_a_backfill_that_cannot_fit_is_not_begun(
         assert told_once(result) and "MB are needed" in result.err and "MEMORY_STORE_ROOT" in result.err
         assert turns_in(store_of(env)) == []
         found = pipeline(env, "search", "vault", "--workspace", CWD, "--json")
-        assert found.json["stale"] and "full" in found.json["staleReason"] if "staleReason" in found.json else found
+        assert found.json["stale"] and "full" in found.json["reason"]
     run(env, "index")
     assert turns_in(store_of(env))
 

@@ -20,7 +20,6 @@ import pytest
 from pipeline.store import codec, tombstones
 from pipeline.store.memories import Memories
 from pipeline.store.proposals import Draft, Proposals
-from pipeline.store.views import save_view
 from tests import wires
 from tests.pipeline.command_line import Result, environment, pipeline
 from tests.wires import agent, bash, read, say
@@ -285,11 +284,19 @@ def test_files_that_tell_of_it_go_and_memories_only_when_asked_for(env: dict[str
     assert (store / "memory" / "decisions" / "other.md").exists()
 
 
-def test_saved_searches_that_show_it_go(env: dict[str, str], home: wires.Home) -> None:
-    import inspect
-
+def test_what_was_set_aside_or_left_by_a_killed_writer_goes_too(env: dict[str, str], home: wires.Home) -> None:
     build(env)
-    assert "root" in inspect.signature(save_view).parameters
+    store, session = store_of(env), home.sessions[0].session_id
+    aside = store / "refined" / "refined.sqlite.damaged-20260101-000000"
+    aside.write_bytes((store / "refined" / "refined.sqlite").read_bytes())
+    (store / "themes" / ".tmp-1-aabb").write_text(f"{session} {MARK}", encoding="utf-8")
+    (store / "themes" / ".corrupt-x-aabb.json").write_text(f"{{{session} {MARK}", encoding="utf-8")
+    run(env, "forget", "--turn", session, "1", "--yes")
+    assert traces(store) == [] and not aside.exists()
+
+
+def test_saved_searches_that_show_it_go(env: dict[str, str], home: wires.Home) -> None:
+    build(env)
     store, session = store_of(env), home.sessions[0].session_id
     folder = store / "searches"
     folder.mkdir(exist_ok=True)
