@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 
+from stages.refining import designs
+
 _CHOICE_USER = re.compile(
     r"\b(?:let(?:'s|’s|s| us) (?:just |then |rather |instead |only |actually ){0,2}(?:go with|use"
     r"|stick (?:with|to)|keep|adopt|drop|avoid|not\b|do it (?:the|with|as)|switch|call it|make it|rename)"
@@ -45,52 +47,6 @@ _CHOICE_USER = re.compile(
     r"|it)\b[^.?!\n]{0,30}\blater|leave it as (?:it )?is|keep it as (?:it )?is"
     r"|(?:do )?not worry about\b[^.?!\n]{2,60}for now"
     r"|(?:only|just) (?:support|use|allow|target|do|keep)\b[^.?!\n]{2,60}\bfor now)",
-    re.IGNORECASE,
-)
-_NAME = r"(?:https?://\S|@?\w[\w.-]*[\d./@_-]\w|\w+ \d+(?:\.\d+)*\b|[a-z]+[A-Z]\w|(?<![.?!] )(?-i:[A-Z])\w)"
-"""Something that has a name of its own: a library, a version, a path, an address."""
-_DESIGN_USER = re.compile(
-    # a plan told what to be made of, or changed in content
-    rf"\b(?:create|write|make|build|implement|set up|add|plan|start|do)\b[^.?!\n]{{2,100}}\b(?:that uses"
-    rf"|which uses|using"
-    rf"|based on|built (?:on|with)|on top of) (?:the |a |our )?{_NAME}"
-    r"|\b(?:update|change|adjust|revise|modify|amend|rework) (?:the |our |your |this )?(?:\w+ )?(?:plan"
-    r"|design|spec|approach"
-    r"|proposal)\b[^.?!\n]{0,24}?\b(?:so (?:that )?|to (?:use|have|put|make|keep|only|include|follow|support"
-    r"|store|be)\b)"
-    rf"|\b(?:update|change|switch|convert|migrate|rewrite|refactor|move)\b[^.?!\n]{{1,80}}\bto (?:use"
-    rf"|using) (?:the |a )?{_NAME}"
-    r"|\b(?:be sure|make sure|make it clear|note|say|remember|clarify)\b[^.?!\n]{0,40}\bwe(?:'re|’re| are"
-    r"| will be)"
-    r" (?:using|building|going with|only)\b"
-    # where something is kept
-    r"|\b(?:keep|store|save|put|persist|hold|cache)\b[^.?!\n]{2,60}\b(?:in|into|inside|under|at) (?:an? |the "
-    r"|our |its )?(?:\w+ )?"
-    r"(?:env(?:ironment)?(?: variables?| vars?|\b)|storage|localstorage|sessionstorage|database|db|memory"
-    r"|cookies?|sqlite|redis"
-    r"|postgres\w*|config\w*|root|git|repo\w*|monorepo|s3|volume)\b"
-    r"|\b(?:it|they|this|that|these|[\w./-]+ (?:file|files|code|config|logic|component|module|folder"
-    r"|directory))"
-    r" should(?:n't| not|nt)? (?:all |only |just )?(?:be|live|go|sit|stay|belong) (?:in|on|at|under|inside"
-    r"|outside|with|next to)\b"
-    r"|\blet's (?:get|set)\b[^.?!\n]{1,40}\b(?:with|in|as|using) an? \w"
-    r"|\bfor now,? (?:just )?(?:remove|skip|drop|leave|disable|ignore|hide|keep|use|only)\b"
-    # what this is going to be
-    r"|\bmake (?:it|this|them|everything) an? [\w ,-]{2,40}\bwith\b"
-    r"|\bkeep (?:it|this|that|them|things|everything|the \w+) (?:very |really |dead |as )?(?:simple|minimal"
-    r"|basic|small)"
-    r"|\b(?:make|write|create) (?:it |this |them |things )?(?:very |dead |really )?(?:simple"
-    r"|minimal)(?:, \w+)? (?:plan|design"
-    r"|approach|api|proposal)s?\b"
-    r"|\b(?:this|it|[\w-]+ (?:app|service|project|repo|package|api|ui)) (?:will|is going to|should"
-    r"|must) be (?:a|an|one)"
-    r" (?!problem|issue|while|long|bit|lot|pain|good|great|nice|better|bug|mess|way|big|hard|quick)\w"
-    # what the person did
-    r"|(?<!when )(?<!if )(?<!after )(?<!once )(?<!before )\bi(?:'ve|’ve| have)? (?:just |already |also |now "
-    r"|manually )?(?:reverted"
-    r"|deleted|removed|rolled back|dropped|disabled|uninstalled|got rid of|gave up on)\b(?= \w)(?! (?:a|an"
-    r"|some|my) (?:comment|file|doc"
-    r"|document|text|line|word|item|row)\b)",
     re.IGNORECASE,
 )
 _BOUND = re.compile(
@@ -221,15 +177,6 @@ _USER_WORDS = frozenset(
     )
 )
 """Every English choice contains one of these words; most sentences contain none."""
-_DESIGN_WORDS = frozenset(
-    _WORD.findall(
-        "uses using use based built top update change adjust revise modify amend rework switch convert migrate rewrite "
-        "refactor move sure clear note say remember clarify keep store save put persist hold cache should shouldn "
-        "shouldnt let lets remove skip drop leave disable ignore hide will must going make write create reverted deleted "
-        "removed rolled dropped disabled uninstalled got gave"
-    )
-)
-"""As ``_USER_WORDS``, for what settles a design."""
 
 SHORT_LENGTH = 90
 """Longer instructions describe a task."""
@@ -245,7 +192,7 @@ def by_user(sentence: str) -> bool:
     words = _WORD.findall(sentence.lower())
     chosen = (
         (not _USER_WORDS.isdisjoint(words) and _CHOICE_USER.search(sentence))
-        or (not _DESIGN_WORDS.isdisjoint(words) and _DESIGN_USER.search(sentence))
+        or designs.settles(sentence, words)
         or (not sentence.isascii() and _CHOICE_ZH.search(sentence))
     )
     return bool(chosen) and _NOT_USER.search(sentence) is None
