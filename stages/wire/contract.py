@@ -48,5 +48,6 @@ class Splitter(Protocol):
         ...
 
     def state(self) -> bytes:
-        """What is needed to go on after the last chunk: JSON, redacted, at most 64 KiB plus the anchors."""
+        """What is needed to go on after the last chunk: JSON, redacted; compressed, as the store keeps it, at most
+        64 KiB plus the anchors."""
         ...

@@ -6,9 +6,7 @@ is worked out from its lines when the chunk is done. Turns leave memory when not
 
 from __future__ import annotations
 
-import base64
 import re
-import zlib
 from collections import Counter
 from itertools import accumulate
 from typing import Any
@@ -23,7 +21,7 @@ from stages.wire.turns import OpenCall, OpenStep, OpenTurn
 
 LINGER = 2
 """For how many more turns an unfinished turn is kept: another process may still be writing it (WIRE §9.6)."""
-VERSION = 1
+VERSION = 2
 """Of the saved state; another one is not resumed."""
 
 _TIME = re.compile(rb'"time":(\d{13,14})\}\s*$')
@@ -379,7 +377,6 @@ class Fold:
         """The reverse of ``more_state``."""
 
     def state(self) -> bytes:
-        turns = zlib.compress(orjson.dumps([turn.dump() for turn in self.live]), 6)
         return orjson.dumps(
             {
                 "v": VERSION,
@@ -388,7 +385,7 @@ class Fold:
                 "position": self.position,
                 "next": self.next_id,
                 "cur": self.live.index(self.cur) if self.cur is not None else None,
-                "turns": base64.b64encode(turns).decode(),
+                "turns": [turn.dump() for turn in self.live],
                 "anchors": self.anchors,
                 "wall": self.wall,
                 "undone": self.undone,
@@ -404,15 +401,13 @@ class Fold:
         """Go on from a state. Raises ``StateMismatch``."""
         try:
             self.line0, self.position, self.next_id = saved["line"], saved["position"], saved["next"]
-            self.live = [
-                OpenTurn.load(row) for row in orjson.loads(zlib.decompress(base64.b64decode(saved["turns"])))
-            ]
+            self.live = [OpenTurn.load(row) for row in saved["turns"]]
             self.cur = None if saved["cur"] is None else self.live[saved["cur"]]
             self.anchors, self.wall, self.undone = saved["anchors"], saved["wall"], saved["undone"]
             self.compactions, self.own = saved["compactions"], tools.Own(saved["own"])
             self.cli_version, self.model = saved["cli"], saved["model"]
             self.load_more(saved["more"])
-        except (KeyError, TypeError, ValueError, IndexError, zlib.error) as error:
+        except (KeyError, TypeError, ValueError, IndexError) as error:
             raise StateMismatch(f"saved splitter state cannot be read: {error}") from error
         for turn in self.live:
             for step in turn.steps:

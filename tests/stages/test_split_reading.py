@@ -61,7 +61,7 @@ def test_provisional_alters_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    "state", [b"", b"{}", b"[]", b'{"v":0,"dialect":"kimi-code"}', b'{"v":1,"dialect":"x"}']
+    "state", [b"", b"{}", b"[]", b'{"v":0,"dialect":"kimi-code"}', b'{"v":2,"dialect":"x"}']
 )
 def test_a_foreign_state_is_refused(state: bytes) -> None:
     with pytest.raises(StateMismatch, match="saved splitter state"):

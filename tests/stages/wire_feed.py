@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -88,7 +89,7 @@ def fold(
             folded.apply(splitter.provisional())
         if resume:
             state = splitter.state()
-            folded.largest_state = max(folded.largest_state, len(state))
+            folded.largest_state = max(folded.largest_state, len(zlib.compress(state)))
             folded.counts += splitter.counts
             splitter = open_splitter(b"", origin, redact, state)
     folded.apply(splitter.provisional())
