@@ -51,7 +51,7 @@ def _once(values: Iterable[str]) -> list[str]:
 
 async def _files(space: Space) -> list[str]:
     """Files that refined turns wrote, the most often written first."""
-    if not await space.has_index():
+    if not await space.reads_index():
         return []
     try:
         async with space.reading() as database:

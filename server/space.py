@@ -8,6 +8,7 @@ up, and the others do not wait for it longer than their budget.
 from __future__ import annotations
 
 import logging
+import secrets
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -29,7 +30,7 @@ from pipeline.settings import Settings
 from pipeline.store import files
 from pipeline.store.database import Database, open_database, store_error
 from pipeline.store.essence import Essence
-from pipeline.store.layout import Layout, redaction_key
+from pipeline.store.layout import KEY_BYTES, Layout, redaction_key
 from pipeline.store.material import Usage
 from pipeline.store.memories import Memories
 from pipeline.store.proposals import Proposals
@@ -117,13 +118,20 @@ class Space:
 
     @property
     def key(self) -> bytes:
-        """The redaction key; on a store that cannot be written one of this process alone."""
+        """The redaction key; while the store root refuses to hold one, a key of this process alone."""
         if self._key is None:
             try:
                 self._key = redaction_key(self.settings.store_root, create=True)
             except PipelineError:
-                return redaction_key(self.settings.store_root, create=False)
+                return self._spare_key
         return self._key
+
+    @cached_property
+    def _spare_key(self) -> bytes:
+        try:
+            return redaction_key(self.settings.store_root, create=False)
+        except PipelineError:
+            return secrets.token_bytes(KEY_BYTES)
 
     # --- the database ---------------------------------------------------------------------------------------
 
@@ -166,6 +174,14 @@ class Space:
             return False
         async with self.reading(ours=False) as database:
             return bool(await database.schema_version())
+
+    async def reads_index(self) -> bool:
+        """``has_index``, for answers that can do without: what hinders is kept for the status."""
+        try:
+            return await self.has_index()
+        except PipelineError as error:
+            self.last_error = error.message
+            return False
 
     async def freshen(self, budget: float | None = None) -> Freshness:
         """Catch up for at most ``budget`` seconds (default: the setting), and say how fresh the store is.

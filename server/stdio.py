@@ -173,12 +173,15 @@ def _awaitable(fd: int) -> bool:
 
 def run(server: Server[App], app: App) -> None:
     """``serve`` as a process: does not return, and waits for no thread: teardown has closed what was open."""
+    code = 0
     try:
         anyio.run(serve, server, app)
     except KeyboardInterrupt:
         pass
-    finally:
-        logging.shutdown()
-        with suppress(OSError, ValueError):
-            sys.stderr.flush()
-        os._exit(0)
+    except BaseException:  # the top of the process: what it was goes to the log, the code tells
+        log.exception("the server failed")
+        code = 4
+    logging.shutdown()
+    with suppress(OSError, ValueError):
+        sys.stderr.flush()
+    os._exit(code)

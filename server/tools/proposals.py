@@ -38,7 +38,7 @@ async def propose_memories(call: Call) -> str:
 async def _propose(space: Space, limit: int) -> str:
     """Queue new proposals; what hinders it is said, the queue is shown all the same."""
     freshness = await space.freshen()
-    if not await space.has_index():
+    if not await space.reads_index():
         return freshness.reason
     try:
         async with space.writing() as database:

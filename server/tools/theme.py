@@ -54,7 +54,7 @@ async def run_theme(call: Call) -> str:
     record = await to_thread.run_sync(space.themes.read, request.name)
     if not request.keywords and not (record and (record.seeds or record.turns)):
         return await _suggest(space, request.name)
-    if not space.sessions and not await space.has_index():
+    if not space.sessions and not await space.reads_index():
         raise BadInput(
             f"workspace: no session was recorded in {space.label} yet: there is nothing to build from"
         )
@@ -96,7 +96,7 @@ async def _suggest(space: Space, name: str) -> str:
     """Seeds for a new theme. Nothing is built: its scope is confirmed first."""
     freshness = await space.freshen()
     seeds: tuple[str, ...] = ()
-    if await space.has_index():
+    if await space.reads_index():
         try:
             async with space.writing() as database:
                 await _refine_named(database, name)
@@ -168,7 +168,7 @@ def _row(record: ThemeRecord) -> str:
 
 
 async def _suggestions(space: Space, themes: Sequence[ThemeRecord]) -> list[str]:
-    if not await space.has_index():
+    if not await space.reads_index():
         return []
     try:
         async with space.reading() as database:

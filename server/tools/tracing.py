@@ -77,7 +77,7 @@ async def _traced(space: Space, record: ThemeRecord) -> Trace:
     theme = Theme(record.theme, record.seeds, (), clusters)
     turns: dict[Place, RefinedTurn] = {}
     claims: dict[tuple[str, int], Claim] = {}
-    if await space.has_index():
+    if await space.reads_index():
         try:
             async with space.reading() as database:
                 record = record.resolve(await resolvable(database))
