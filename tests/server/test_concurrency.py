@@ -28,7 +28,7 @@ n=0
 while [ ! -e "$STOP" ]; do
   printf -- '---\\nkey: shell-%s\\ntitle: Shell %s\\n---\\n\\nby hand %s\\n' "$n" "$n" "$n" > "$STORE/memory/.hand"
   mv "$STORE/memory/.hand" "$STORE/memory/shell-$n.md"
-  "$PYTHON" -m pipeline.cli run --theme shared --keywords cookie --workspace "$SHOP" >/dev/null 2>&1 || exit 2
+  "$PYTHON" -m pipeline.cli run --theme shared --keywords cookie --workspace "$SHOP" >/dev/null 2>"$STOP.err" || { cat "$STOP.err" >&2; exit 2; }
   "$PYTHON" -m pipeline.cli tag shared "$SESSION" 0 --workspace "$SHOP" >/dev/null || exit 1
   n=$((n + 1))
 done
