@@ -56,13 +56,13 @@ _BOUND = re.compile(
     r"|tokens|percent)"
     r"|(?:two|three|five|ten|thirty) (?:seconds|minutes|hours|days|times)|but (?:keep|leave|not|only|without)"
     r"|(?:both|all|each) of"
-    r"|for both|for all)\b|(?:默认|最多|最少|至少|不超过|后台|每(?:天|晚|小时|周|次|秒)|\d+ ?(?:秒|分钟|小时|天|次|条|个))",
+    r"|for both|for all)\b|(?:默认|最多|最少|至少|不超过|后台|每(?:天|晚|小时|周|次|秒)|\d+ ?(?:秒|分钟|小时|天|次))",
     re.IGNORECASE,
 )
 _IMPERATIVE = re.compile(
     r"(?:then |so |ok(?:ay)?,? |please |just |and )?(?:use|renew|keep|make|trim|limit|cap|cache|store|log|set"
     r"|send|retry|expire"
-    r"|rotate|wait|allow|return|reject|drop|split|merge|share|move|put|run|start|treat|sort|show|hide|require"
+    r"|rotate|allow|return|reject|drop|split|merge|share|move|treat|sort|hide|require"
     r"|refuse|skip|fall back"
     r"|default|round|truncate|batch|poll|refresh|restrict|reuse|encrypt|hash|sign|lock|block|queue"
     r"|throttle)\b(?! (?:the )?tests?\b)"
@@ -70,9 +70,9 @@ _IMPERATIVE = re.compile(
     re.IGNORECASE,
 )
 _OPEN = re.compile(
-    r"^(?:(?:so|and|but|ok|then)[, ]+)*(?:what if|what (?:do|should|can) we do|what about|how (?:do|should"
+    r"^(?:(?:so|and|but|ok|then)[, ]+)*(?:what if|what (?:do|should|can) we do|how (?:do|should"
     r"|can|could|would) we"
-    r"|how (?:is|are|would|should) \w+|should (?:we|it|this)|which (?:one|of|way|approach)|do we (?:need"
+    r"|how should \w+|should (?:we|it|this)|which (?:one|of|way|approach)|do we (?:need"
     r"|want))\b"
     r"|where (?:should|shall|do) (?:we|it|i) (?:keep|put|store|save)\b"
     r"|(?:放|存|写|建|部署)(?:在|到)?哪|怎么办|怎么(?:处理|防|避免|限|存)|(?:要不要|该不该|应该)|如何(?:处理|避免|防|解决|限|存)|哪(?:个|种)",

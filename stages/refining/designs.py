@@ -62,7 +62,8 @@ _KINDS = (
     # what it is to be, for how long
     _kind(
         "now",
-        r"\bfor now,? (?:just )?(?:remove|skip|drop|leave|disable|ignore|hide|keep|use|only)\b",
+        r"\bfor now,? (?:just )?(?:remove|skip|drop|leave|disable|ignore|hide|keep|use|only)\b"
+        r"|\b(?:remove|skip|drop|disable|ignore|hide|revert)\b[^.?!\n]{1,40}\bfor now\b",
     ),
     _kind(
         "make",

@@ -13,6 +13,11 @@ from stages.model import Turn
 from stages.redact import Redactor
 
 VARIABLE = "MEMORY_QUALITY_SESSIONS"
+"""Names a sessions folder outside the repository."""
+HOME_VARIABLE = "KIMI_MEMORY_CORPUS"
+"""Names a folder shaped like a KIMI_CODE_HOME, with the recorded project in its ``sessions``."""
+ROOT = Path(__file__).parents[3]
+BUNDLED = ("tests/quality/bilingual/home", "pipeline/demo/home", "tests/samples/*/home")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +45,34 @@ def cases(folder: Path) -> Iterator[Case]:
                     before = turn
 
 
-def folder_of(given: str | None) -> Path:
-    """The sessions folder that was named, or that the environment names; exits when there is none."""
-    named = given or os.environ.get(VARIABLE)
-    if not named or not Path(named).is_dir():
-        raise SystemExit(f"name a sessions folder: --sessions PATH or {VARIABLE}")
-    return Path(named)
+def bundled() -> tuple[Path, ...]:
+    """The sessions folders that are part of the repository."""
+    return tuple(
+        sorted(
+            home / "sessions"
+            for pattern in BUNDLED
+            for home in ROOT.glob(pattern)
+            if (home / "sessions").is_dir()
+        )
+    )
+
+
+def external() -> Path | None:
+    """The recorded project's sessions folder, when the environment names one that exists."""
+    home = os.environ.get(HOME_VARIABLE)
+    named = os.environ.get(VARIABLE) or (f"{home}/sessions" if home else "")
+    return Path(named) if named and Path(named).is_dir() else None
+
+
+def corpora(named: Path | None) -> dict[str, list[Case]]:
+    """The turns at hand by corpus: the folder that was named, else the repository's own and the recorded one."""
+    if named is not None:
+        return {named.parent.name: list(cases(named))}
+    found: dict[str, list[Case]] = {}
+    for folder in bundled():
+        group = "samples" if "samples" in folder.parts else folder.parent.parent.name
+        found.setdefault(group, []).extend(cases(folder))
+    recorded = external()
+    if recorded is not None:
+        found["recorded project"] = list(cases(recorded))
+    return found

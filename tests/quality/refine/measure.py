@@ -1,6 +1,8 @@
 """How good refining is where it can be counted: decisions, files written, errors, cost (see README.md here).
 
-python -m tests.quality.refine.measure [--sessions PATH] [--labels FILE] [--json]
+python -m tests.quality.refine.measure [--sessions PATH] [--json]
+
+Without ``--sessions``: the corpora of the repository, and the recorded project when the environment names it.
 """
 
 from __future__ import annotations
@@ -9,104 +11,97 @@ import argparse
 import json
 import re
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from stages.entities import extract
 from stages.refine import refine
 from stages.refining.shell import written
-from tests.quality.refine.corpus import Case, cases, folder_of
+from tests.quality.refine.corpus import HOME_VARIABLE, VARIABLE, Case, corpora, external
 from tests.quality.refine.raw import RawTurn, raw_turns
 
 HERE = Path(__file__).parent
-LABELS = HERE / "decisions_tnyoffice.json"
+LABELS = tuple(sorted(HERE.glob("decisions_*.json")))
 _WORD = re.compile(r"\berrors?\b|报错|错误", re.IGNORECASE)
 
 
-def decisions(found: Sequence[Case], labels: Path) -> dict[str, int]:
-    """Labelled decisions found and missed, and false flags, among the cases at hand."""
+def decisions(found: Iterable[Case], labels: Path) -> Counter[str]:
+    """Labelled decisions found and missed, and false flags, among the cases at hand; "absent": not at hand."""
     by_key = {(case.session_id, case.agent_id, case.turn.turn_id): case for case in found}
-    counts = {"found": 0, "missed": 0, "false flags": 0, "rightly none": 0}
+    counts: Counter[str] = Counter()
     for label in json.loads(labels.read_text(encoding="utf-8"))["decisions"]:
         case = by_key.get((label["sessionId"], label.get("agentId", "main"), label["turnId"]))
         if case is None:
+            counts["absent"] += 1
             continue
         flagged = refine(case.turn, case.before, cwd=case.cwd).decision
-        name = (
-            ("found" if flagged else "missed")
-            if label["decision"]
-            else ("false flags" if flagged else "rightly none")
-        )
-        counts[name] += 1
+        names = ("found", "missed") if label["decision"] else ("false flags", "rightly none")
+        counts[names[0] if flagged else names[1]] += 1
     return counts
 
 
-def against_wires(found: Sequence[Case]) -> dict[str, float]:
-    """Files written and errors against an independent reading of the same wires."""
-    raw: dict[tuple[Path, int], RawTurn] = {}
-    for wire, cwd in {(case.wire, case.cwd) for case in found}:
-        raw |= {(wire, turn.number): turn for turn in raw_turns(wire, cwd)}
-    files = {"right": 0, "wrong": 0, "missed": 0, "by shell": 0}
-    errors = {"turns": 0, "named": 0, "unfounded": 0, "word only": 0, "word only, named": 0}
+def against_wires(found: Iterable[Case]) -> Counter[str]:
+    """Files written and errors, counted against an independent reading of the same wires.
+
+    Only turns with calls of their own on the wire count: the calls of imported sessions are pasted text.
+    """
+    read: dict[Path, dict[int, RawTurn]] = {}
+    counts: Counter[str] = Counter()
     for case in found:
-        seen = raw.get((case.wire, case.turn.turn_id))
+        if case.wire not in read:
+            read[case.wire] = {turn.number: turn for turn in raw_turns(case.wire, case.cwd)}
+        seen = read[case.wire].get(case.turn.turn_id)
         if seen is None or seen.calls == 0:
             continue
         touched = extract(case.turn, cwd=case.cwd)
-        _files(case, seen, set(touched.files_written), files)
-        _errors(case, seen, touched.errors, errors)
-    return {
-        "files precision": _share(files["right"], files["wrong"]),
-        "files recall": _share(files["right"], files["missed"]),
-        "files by shell": files["by shell"],
-        "files": files["right"] + files["missed"],
-        "errors recall": _share(errors["named"], errors["turns"] - errors["named"]),
-        "errors precision": _share(errors["named"], errors["unfounded"]),
-        "turns with failed calls": errors["turns"],
-        "word-only turns": errors["word only"],
-        "word-only turns given an error": errors["word only, named"],
-    }
+        counts["turns with calls"] += 1
+        counts += _files(case, seen, set(touched.files_written))
+        counts += _errors(case, seen, touched.errors)
+    return counts
 
 
-def _share(right: int, wrong: int) -> float:
-    return round(right / (right + wrong), 4) if right + wrong else 1.0
-
-
-def _files(case: Case, seen: RawTurn, told: set[str], counts: dict[str, int]) -> None:
+def _files(case: Case, seen: RawTurn, told: set[str]) -> Counter[str]:
     shell = {path for call in case.turn.tools if call.result == "ok" for path in written(call.command)}
-    counts["right"] += len(told & seen.written)
-    counts["missed"] += len(seen.written - told)
     extra = told - seen.written
-    counts["by shell"] += len(extra & shell)
-    counts["wrong"] += len(extra - shell)
+    return Counter(
+        {
+            "files right": len(told & seen.written),
+            "files missed": len(seen.written - told),
+            "files by shell": len(extra & shell),
+            "files wrong": len(extra - shell),
+        }
+    )
 
 
-def _errors(case: Case, seen: RawTurn, told: tuple[str, ...], counts: dict[str, int]) -> None:
-    founded = seen.failed > 0 or bool(case.turn.error)
-    if founded:
-        counts["turns"] += 1
-        counts["named"] += bool(told)
-        return
+def _errors(case: Case, seen: RawTurn, told: tuple[str, ...]) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    if seen.failed > 0 or case.turn.error:
+        counts["turns with failures"] += 1
+        counts["failures named"] += bool(told)
+        return counts
     if told and not any(name.split(":")[0].split(" ")[0] in (case.turn.user_text or "") for name in told):
-        counts["unfounded"] += 1
+        counts["errors unfounded"] += 1
     texts = " ".join([case.turn.opening_text, *(text for step in case.turn.steps for text in step.texts)])
     if _WORD.search(texts):
         counts["word only"] += 1
         counts["word only, named"] += bool(told)
+    return counts
 
 
-def cost(found: Sequence[Case]) -> dict[str, int]:
+def _share(right: int, wrong: int) -> str:
+    return f"{right / (right + wrong):.3f}" if right + wrong else "nothing to count"
+
+
+def cost(found: Iterable[Case]) -> dict[str, int]:
     """µs of processor time a turn, best of three."""
-    times = []
-    for case in found:
-        best = min(_once(case) for _ in range(3))
-        times.append(best * 1e6)
-    times.sort()
-    at = {
-        name: times[min(len(times) - 1, int(len(times) * share))]
+    times = sorted(min(_once(case) for _ in range(3)) * 1e6 for case in found)
+    if not times:
+        return {}
+    return {
+        name: round(times[min(len(times) - 1, int(len(times) * share))])
         for name, share in (("p50", 0.5), ("p99", 0.99))
     }
-    return {name: round(value) for name, value in at.items()} if times else {}
 
 
 def _once(case: Case) -> float:
@@ -115,28 +110,64 @@ def _once(case: Case) -> float:
     return time.process_time() - started
 
 
+def lines_of(found: Mapping[str, Sequence[Case]]) -> list[str]:
+    """What is printed: decisions by label file, then files, errors and cost by corpus."""
+    every = [case for group in found.values() for case in group]
+    lines = []
+    for labels in LABELS:
+        counts = decisions(every, labels)
+        true, false = counts["found"] + counts["missed"], counts["false flags"] + counts["rightly none"]
+        absent = f", {counts['absent']} labels of turns not at hand" if counts["absent"] else ""
+        lines.append(
+            f"decisions  {labels.stem.removeprefix('decisions_'):<17} {counts['found']}/{true} found, "
+            f"{counts['false flags']}/{false} false{absent}"
+        )
+    for name, group in found.items():
+        lines += _corpus_lines(name, group)
+    return lines
+
+
+def _corpus_lines(name: str, group: Sequence[Case]) -> list[str]:
+    counts = against_wires(group)
+    right, failures = counts["files right"], counts["turns with failures"]
+    lines = [f"{name}: {len(group)} turns, {counts['turns with calls']} with tool calls on their wire"]
+    if counts["turns with calls"]:
+        lines += [
+            f"  files written: precision {_share(right, counts['files wrong'])}, recall "
+            f"{_share(right, counts['files missed'])} of {right + counts['files missed']}"
+            f" ({counts['files by shell']} more by shell commands)",
+            f"  errors: recall {_share(counts['failures named'], failures - counts['failures named'])} of {failures} "
+            f"turns with failures, {counts['errors unfounded']} unfounded, "
+            f"{counts['word only, named']} of {counts['word only']} turns that only hold the word",
+        ]
+    took = cost(group)
+    return [*lines, f"  refining: p50 {took['p50']} µs, p99 {took['p99']} µs a turn"] if took else lines
+
+
+def report() -> None:
+    """Print every measurement over the corpora at hand; the recorded project is skipped when not named."""
+    print("\n".join(lines_of(corpora(None))))
+    if external() is None:
+        print(f"recorded project: skipped, neither {HOME_VARIABLE} nor {VARIABLE} names a folder")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sessions")
-    parser.add_argument("--labels", type=Path, default=LABELS)
+    parser.add_argument("--sessions", type=Path)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(arguments)
-    found = list(cases(folder_of(options.sessions)))
-    report = {
-        "turns": len(found),
-        "decisions": decisions(found, options.labels),
-        "against wires": against_wires(found),
-        "µs a turn": cost(found),
-    }
-    if options.json:
-        print(json.dumps(report, ensure_ascii=False))
+    if not options.json:
+        print("\n".join(lines_of(corpora(options.sessions)))) if options.sessions else report()
         return 0
-    for name, value in report.items():
-        shown = (
-            ", ".join(f"{key} {count}" for key, count in value.items()) if isinstance(value, dict) else value
-        )
-        print(f"{name:14} {shown}")
+    found = corpora(options.sessions)
+    every = [case for group in found.values() for case in group]
+    measured = {
+        "decisions": {labels.stem: decisions(every, labels) for labels in LABELS},
+        "against wires": {name: against_wires(group) for name, group in found.items()},
+        "µs a turn": {name: cost(group) for name, group in found.items()},
+    }
+    print(json.dumps(measured, ensure_ascii=False))
     return 0
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 import argparse
 import random
 from collections.abc import Sequence
+from pathlib import Path
 
 from stages.model import Fact, final_text
 from stages.refine import refine
 from stages.refining.reading import source_text
-from tests.quality.refine.corpus import Case, cases, folder_of
+from tests.quality.refine.corpus import Case, corpora
 
 SHOWN = 700
 
@@ -58,16 +59,13 @@ def _short(text: str) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print a sample."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sessions")
+    parser.add_argument("--sessions", type=Path)
     parser.add_argument("--facts", type=int, default=100)
     parser.add_argument("--summaries", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args(arguments)
-    print(
-        "\n".join(
-            review(list(cases(folder_of(options.sessions))), options.facts, options.summaries, options.seed)
-        )
-    )
+    found = [case for group in corpora(options.sessions).values() for case in group]
+    print("\n".join(review(found, options.facts, options.summaries, options.seed)))
     return 0
 
 
