@@ -152,6 +152,7 @@ class Background:
             share or CpuShare(now.cpu_share, clock=clock),
             Quiet(clock=clock),
             in_flight,
+            clock=clock,
         )
         if battery is not None:
             self.idle.battery = battery
@@ -301,7 +302,7 @@ class Background:
         news, self._news = self._news, False  # a process that died looks again by itself
         self.state.doing = "working"
         try:
-            reply = await self._steps.step(news=news, urgent=urgent, stop=lambda: bool(self.idle.in_flight()))
+            reply = await self._steps.step(news=news, urgent=urgent, stop=self.idle.calling)
         except OSError as error:
             self._news = True
             self._failed(error)

@@ -14,6 +14,7 @@ import base64
 import logging
 import os
 import pickle
+import signal
 import sys
 import threading
 import time
@@ -65,6 +66,7 @@ class ChoreProcess:
         self._process: Process | None = None
         self._lines: BufferedByteReceiveStream | None = None
         self._cpu = 0.0
+        self._killed = False
 
     @property
     def pid(self) -> int | None:
@@ -136,7 +138,7 @@ class ChoreProcess:
         if stdout is None:
             raise OSError("the process for background work has no output")
         self._lines = BufferedByteReceiveStream(stdout)
-        self._cpu = 0.0
+        self._cpu, self._killed = 0.0, False
         packed = base64.b64encode(pickle.dumps((_plain(settings), self._workspace))).decode()
         await self._send({"do": "begin", "with": packed})
 
@@ -151,9 +153,16 @@ class ChoreProcess:
         return found
 
     def _kill(self) -> None:
-        if self._process is not None:
-            with suppress(ProcessLookupError):
-                self._process.kill()
+        """At once. By the system's call: Popen's own would reap a process that just ended, and asyncio complains."""
+        process = self._process
+        if process is None or process.returncode is not None or self._killed:
+            return
+        self._killed = True
+        with suppress(ProcessLookupError):
+            if hasattr(signal, "SIGKILL"):
+                os.kill(process.pid, signal.SIGKILL)
+            else:
+                process.kill()
 
     async def close(self, *, gently: bool = False) -> int | None:
         """End the process; its exit code. ``gently``: it may close the store first. Safe in a cancelled scope."""
@@ -164,10 +173,10 @@ class ChoreProcess:
             with anyio.move_on_after(END_S), suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
                 await self._send({"do": "end"})
                 await process.wait()
+        self._kill()
         self._process = self._lines = None
         with anyio.CancelScope(shield=True):
-            with suppress(ProcessLookupError):
-                process.kill()
+            await process.wait()
             await process.aclose()
         return process.returncode
 

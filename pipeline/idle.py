@@ -21,6 +21,8 @@ WINDOW_S = 60.0
 HEAVY_PART = 0.8
 """The part of the share that long work may use: the rest is for reading what a session has just written."""
 NICENESS = 19
+CALM_S = 1.0
+"""After a call no step begins for this long: another one is likely to follow."""
 
 Clock = Callable[[], float]
 
@@ -153,14 +155,25 @@ class Idle:
     quiet: Quiet
     in_flight: Callable[[], int] = lambda: 0
     battery: Callable[[], bool] = field(default_factory=Battery)
+    clock: Clock = time.monotonic
+    _called: float = float("-inf")
+
+    def calling(self) -> bool:
+        """Whether a call is in flight now."""
+        if self.in_flight():
+            self._called = self.clock()
+            return True
+        return False
 
     def why_not(self, *, urgent: bool = False, heavy: bool = True) -> tuple[str, float]:
         """Why no step may run now (``""``: one may), and after how many seconds it is worth asking again.
 
         ``urgent`` work (a client said that its turn has ended) does not wait for the wires to be quiet.
         """
-        if self.in_flight():
-            return CALL, 0.2
+        if self.calling():
+            return CALL, CALM_S / 4
+        if (since := self.clock() - self._called) < CALM_S:  # calls come in rows
+            return CALL, CALM_S - since
         missing = self.quiet_seconds - self.quiet.seconds
         if missing > 0 and not urgent:
             return NOT_QUIET, min(missing, 60.0)

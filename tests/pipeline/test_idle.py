@@ -90,7 +90,7 @@ def test_a_wall_clock_that_jumps_neither_hurries_nor_stops_the_work() -> None:
 def idle(clock: Clock, *, calls: list[int], battery: bool = False) -> Idle:
     quiet = Quiet(clock=clock)
     share = CpuShare(20, clock=clock)
-    return Idle(30, share, quiet, lambda: calls[0], lambda: battery)
+    return Idle(30, share, quiet, lambda: calls[0], lambda: battery, clock)
 
 
 def test_each_condition_alone_holds_the_work_up() -> None:
@@ -105,6 +105,9 @@ def test_each_condition_alone_holds_the_work_up() -> None:
     assert state.why_not()[0] == CALL
     assert state.why_not(urgent=True)[0] == CALL
     calls[0] = 0
+    assert state.why_not() == (CALL, 1.0)  # calls come in rows
+    clock.move(1)
+    assert state.why_not() == ("", 0)
     state.share.spend(12.1)
     reason, wait = state.why_not()
     assert reason == SHARE_USED and 0 < wait <= 60
