@@ -48,13 +48,7 @@ def bare(cli: Cli, model: ModelServer, tmp_path: Path) -> Iterator[Kimi]:
     kimi = Kimi(cli, tmp_path, model.url)
     yield kimi
     kimi.wait_for_no_server()
-    for request in model.requests[-1:]:
-        names = [
-            call["function"]["name"]
-            for message in request.messages
-            for call in message.get("tool_calls") or ()
-        ]
-        CALLED.update(name for name in names if name.startswith("mcp__"))
+    CALLED.update(name.rpartition("__")[2] for name in model.called if name.startswith("mcp__"))
     _SPENT.append(perf_counter() - began)
 
 
@@ -67,7 +61,7 @@ def kimi(bare: Kimi) -> Kimi:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if _SPENT:
-        tools = ", ".join(f"{name.rpartition('__')[2]} {count}" for name, count in sorted(CALLED.items()))
+        tools = ", ".join(f"{name} {count}" for name, count in sorted(CALLED.items()))
         terminalreporter.write_line(
             f"real client: {len(_SPENT)} tests, {sum(_SPENT):.0f} s; it called {tools}"
         )

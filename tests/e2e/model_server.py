@@ -88,6 +88,7 @@ class ModelServer:
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
+        self.called: list[str] = []
         self._steps: dict[str, list[Step]] = {"main": [], "sub": [], "side": []}
         self._changed = threading.Condition()
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
@@ -128,7 +129,9 @@ class ModelServer:
             steps = self._steps[request.kind]
             step = steps.pop(0) if steps else Reply("Done.")
             self._changed.notify_all()
-        return step if isinstance(step, Reply) else step(request)
+        reply = step if isinstance(step, Reply) else step(request)
+        self.called += [call.name for call in reply.calls]
+        return reply
 
     def __enter__(self) -> ModelServer:
         threading.Thread(target=self._http.serve_forever, args=(0.05,), daemon=True).start()

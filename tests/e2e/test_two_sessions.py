@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from tests.e2e.kimi import Kimi
-from tests.e2e.model_server import Call, ModelServer, Reply, Request
+from tests.e2e.model_server import Call, ModelServer, Reply, Request, Step
 
 DECIDED = "Decided: the refresh token goes into an httpOnly cookie, never into localStorage, because any script reads it."
 PORT = "启动时 3000 被占用就退到 3001；不再杀旧进程，因为那可能是另一个窗口的服务。"
@@ -28,7 +29,7 @@ def first_session(kimi: Kimi, model: ModelServer) -> str:
     return session
 
 
-def results_of(kimi: Kimi, model: ModelServer, prompt: str, steps: Sequence[Reply]) -> list[str]:
+def results_of(kimi: Kimi, model: ModelServer, prompt: str, steps: Sequence[Step]) -> list[str]:
     """Run a fresh session in which the model makes these calls; the tool results as it got them."""
     before = len(model.answered())
     model.say(*steps, Reply("That is all."))
@@ -91,6 +92,54 @@ def test_what_was_recalled_does_not_become_a_memory(kimi: Kimi, model: ModelServ
     assert first in again and second not in again and again.count(DECIDED) == 1, again
     third = kimi.sessions()[-1]
     assert f"This session: {third}" in begun and second in begun
+
+
+def test_every_default_tool_can_be_called_and_answers_within_bounds(kimi: Kimi, model: ModelServer) -> None:
+    """Kimi checks arguments against our schemas before it calls, so a wrong schema would show here."""
+    first = first_session(kimi, model)
+    turn = {"sessionId": first, "turnId": 0}
+    settled: list[str] = []
+
+    def resolve(request: Request) -> Reply:
+        settled.extend(re.findall(r"^([0-9a-f]{8,64}|p[-_\w]+)\b", request.last, re.MULTILINE))
+        return tool("resolve_proposal", id=settled[0], action="accept")
+
+    calls: list[Step] = [
+        tool("bootstrap_workspace", detailed_rounds=1, summary_rounds=1),
+        tool("load_more_context", before_turn_id=1, session_id=first, limit=1),
+        tool("search_context", query="refresh token", date_from="2020-01-01", limit=3, detail="full"),
+        tool("load_turn_context", references=[turn], include=["args", "results", "diffs"]),
+        tool("refine_session_turns", sessionId=first, turnIds=[0, 1]),
+        tool("propose_memories", limit=5),
+        resolve,
+        tool(
+            "remember", key="端口", folder="knowledge", title="端口", content=PORT, tags=["port"], source=turn
+        ),
+        tool("remember", key="端口", folder="knowledge", content="Agreed twice.", mode="append"),
+        tool("recall", key="端口"),
+        tool("search", query="端口 3001"),
+        tool("list", folder="memory", limit=5),
+        tool("move", key="端口", toFolder="decisions", newKey="port-fallback"),
+        tool("organize_memories"),
+        tool(
+            "organize_memories",
+            content="# Essence\n- 3000 → 3001 (decisions/port-fallback)\n",
+            title="Essence",
+        ),
+        tool("run_theme", theme="ports", keywords=["端口"], wait_seconds=20),
+        tool("list_themes"),
+        tool("tag_theme", theme="ports", **turn),
+        tool("untag_theme", theme="ports", **turn),
+        tool("trace_theme", theme="ports", includeTurnContent=True),
+        tool("pipeline_status"),
+        tool("delete", key="port-fallback", folder="decisions"),
+    ]
+    results = results_of(kimi, model, "Do everything.", calls)
+    offered = {name.rpartition("__")[2] for name in model.answered()[-1].tools if "kimi-memory" in name}
+    assert offered == {name.rpartition("__")[2] for name in model.called if "kimi-memory" in name}
+    assert len(offered) == 20 and len(results) == 22
+    assert "Agreed twice." in results[9] and PORT in results[9] and "port-fallback" in results[12]
+    assert "退到 3001" in results[19] and list((kimi.store / "memory").rglob("port-fallback.md")) == []
 
 
 def test_the_rules_and_the_skill_are_in_the_models_instructions(kimi: Kimi, model: ModelServer) -> None:

@@ -119,14 +119,33 @@ def test_undo_compaction_and_fork_in_the_interface(kimi: Kimi, model: ModelServe
         screen.enter("Tell me about fish")
         screen.see("Fish swim.")
         alive = kimi.turns()  # the interface still runs
-        screen.leave()
-    for turns in (alive, kimi.turns()):
+        (session,) = kimi.sessions()
+        model.say(Reply("Snakes hiss."))
+        screen.enter("/fork")
+        wait_until(lambda: len(kimi.sessions()) == 2, "the fork")
+        (fork,) = {*kimi.sessions()} - {session}
+        nudge = kimi.store_root / "nudges" / session
+        nudge.unlink()
+        screen.enter("Tell me about snakes")
+        screen.see("Snakes hiss.")
+        wait_until(nudge.exists, "the nudge of the turn's end")
+        nudge.unlink()
+        screen.leave()  # Kimi waits for the hook of the session's end
+        assert nudge.exists()
+    after = kimi.turns("--session", session)
+    assert said(after[4:]) == [
+        ("Tell me about snakes", "Snakes hiss.", "completed")
+    ]  # /fork stays in the original
+    for turns in (alive, after[:4]):
         assert [(turn["userText"], turn["assistantText"], turn["undone"]) for turn in turns] == [
             ("Tell me about cats", "Cats purr.", False),
             ("Tell me about dogs", "Dogs bark.", True),
             ("Tell me about birds", "Birds sing.", False),
             ("Tell me about fish", "Fish swim.", False),
         ]
-    (session,) = kimi.sessions()
-    assert (kimi.store_root / "nudges" / session).exists()
+    assert kimi.turns("--session", fork) == []
+    copies = kimi.turns("--session", fork, "--include-copies")
+    assert [turn["undone"] for turn in copies] == [False, True, False, False] and all(
+        turn["copyOf"] for turn in copies
+    )
     assert session in (kimi.store_root / "sessions-map.json").read_text("utf-8")
