@@ -29,7 +29,9 @@ def corpus(megabytes: int) -> Path:
 def main() -> None:
     """Run the chosen benchmarks, all by default."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench")
-    parser.add_argument("which", nargs="*", default=[], help="backfill, search, server, background (default: all)")
+    parser.add_argument(
+        "which", nargs="*", default=[], help="backfill, search, server, background (default: all)"
+    )
     parser.add_argument("--megabytes", type=int, default=300)
     parser.add_argument("--large", action="store_true", help="also the same times four")
     options = parser.parse_args()
