@@ -26,7 +26,7 @@ from stages.refining.prose import Sentence, clip, is_chinese, joined
 from stages.refining.reading import Reading, read
 from stages.refining.summary import asked_before, summarise
 
-REFINER_VERSION = 1
+REFINER_VERSION = 2
 """Raised when the same turn would be refined differently: stored rows of another version are made again."""
 
 MAX_FACTS = 8
@@ -52,6 +52,11 @@ _CONNECTIVE = re.compile(
     r"^(?:so|and|but|then|now|also|given this)\b,? |^(?:所以|那么?|但是?|然后)，?", re.IGNORECASE
 )
 _POINTS = re.compile(r"\b(?:it|this|that|them|these|those)\b|它|这个|那个", re.IGNORECASE)
+MAX_PRAISE = 80
+_PRAISED = re.compile(
+    r"(?:the|your) (?:\w+ )?(?:approach|plan|option|design|proposal|solution|idea)\b", re.IGNORECASE
+)
+"""Praise of something that was proposed before."""
 _LIKE_THIS = re.compile(r"(?<!thing )(?<!stuff )\blike (?:this|that|these)[.!]*$", re.IGNORECASE)
 _IT_FAILS = re.compile(r"^It (?=(?:still |now )?(?:fails|failed|works|passes|crashes)\b)")
 _PROBLEM = re.compile(
@@ -168,6 +173,7 @@ def _placed(text: str, earlier: tuple[Sentence, ...], before: Callable[[], str],
     standing = claims.is_self_contained(text)
     points = not standing or (len(text) < POINTING and _POINTS.search(text) is not None)
     points = points or _POINTS.search(text, 0, POINTING_REACH) is not None
+    points = points or (len(text) < MAX_PRAISE and _PRAISED.match(text) is not None)
     if not points and (text.count(" ") >= 5 if text.isascii() else len(text) >= 8):
         return text
     if _LIKE_THIS.search(text):
@@ -218,7 +224,7 @@ def _from_text(
             and decisions.takes(claim.text)
         ):
             kind = "decision"  # the way that was taken, where one was asked for
-        elif kind == "changed" and not carried_out and wording.VERB.match(claim.text) is None:
+        elif kind == "changed" and not written and wording.VERB.match(claim.text) is None:
             kind = "result"  # how things are, or would be
         text = _completed(claim, written, reading)
         if (

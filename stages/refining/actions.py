@@ -171,7 +171,7 @@ def _failure(action: Action, words: Phrases, failed: set[str]) -> Iterator[Fact]
 
 def _unended(line: str) -> str:
     """Without the full stop that the phrase brings."""
-    return line.rstrip(".。 ")
+    return line.rstrip(".。:： ")
 
 
 def _is_tool_slip(line: str) -> bool:

@@ -14,7 +14,6 @@ from stages.refining.phrases import ENGLISH
 from stages.refining.prose import blocks, sentences
 from tests.stages.refine_turns import CWD, edit, step, turn
 
-
 REFUSED = 'Tool "ExitPlanMode" was not run because the user rejected the approval request.'
 
 
