@@ -13,7 +13,7 @@ from server.setup.mcp_json import McpJson
 from server.setup.model import Change, InvalidFile, Kept, Part, Piece, Plan
 from server.setup.record import Entry, Record
 from server.setup.skill import Language, Skill
-from server.setup.wiring import NAME, OTHER_SERVER, Wiring, is_other_server, is_ours
+from server.setup.wiring import NAME, OTHER_SERVER, Wiring, is_other_server, is_ours, is_passing
 
 PLUGINS = "plugins/installed.json"
 PATHS = (mcp_json.PATH, agents_md.PATH, skill.PATH, hooks_toml.PATH, record.PATH, PLUGINS)
@@ -60,6 +60,10 @@ def plan_setup(files: Files, folders: Sequence[str], options: Options) -> Plan:
     options = settled(files, options)
     old = record.load(files.get(record.PATH))
     notes, warnings = list(_found(files)), list(_beside(files))
+    if is_passing(options.wiring.python):
+        warnings.append(
+            f"{options.wiring.python} was made for one run only: install kimi-memory, then set it up."
+        )
     changes: list[Change] = []
     entries: dict[str, Entry] = {}
     wanted = parts(options)

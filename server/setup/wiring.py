@@ -58,6 +58,12 @@ def this_installation(env: Mapping[str, str]) -> Wiring:
     )
 
 
+def is_passing(python: str) -> bool:
+    """Whether an interpreter is of an environment that `uvx` or `pipx run` made for one run: it will be swept away."""
+    folders = Path(python).parts
+    return "archive-v0" in folders or (".cache" in folders and not {"uv", "pipx"}.isdisjoint(folders))
+
+
 def server_entry(wiring: Wiring, env: Mapping[str, str]) -> dict[str, object]:
     """Our entry of ``mcp.json``. ``env``: variables that the server gets on top of Kimi's own."""
     entry: dict[str, object] = {"command": wiring.python, "args": wiring.server_args}

@@ -251,3 +251,17 @@ def test_commands_are_absolute_and_survive_any_path() -> None:
         windows.hook_command() == r'"C:\a b\python.exe" -I -S "C:\a b\server\hook.py" 0 "D:\m" || exit /b 0'
     )
     assert is_our_hook({"command": windows.hook_command()})
+
+
+def test_an_environment_made_for_one_run_is_named() -> None:
+    for python in ("/home/dev/.cache/uv/archive-v0/x1/bin/python", "/home/dev/.cache/pipx/8f/bin/python"):
+        plan = plan_setup(NOTHING, ALL_FOLDERS, Options(Wiring(python, WIRING.entry, WIRING.hook)))
+        assert "for one run only" in plan.warnings[0]
+    for python in (
+        "/home/dev/.local/pipx/venvs/kimi-memory/bin/python",
+        "/home/dev/.local/share/uv/tools/k/bin/python",
+    ):
+        assert (
+            plan_setup(NOTHING, ALL_FOLDERS, Options(Wiring(python, WIRING.entry, WIRING.hook))).warnings
+            == ()
+        )
