@@ -131,12 +131,11 @@ def _untitled(sessions: Sequence[Session], stones: Tombstones) -> Sequence[Sessi
     """Without the titles that may be made of forgotten prompts."""
     if stones.empty:
         return sessions
-    touched = stones.sessions | {grave.session_id for grave in stones.turns}
     sources = {session.session_id: session.forked_from or session.imported_from for session in sessions}
 
     def told(session: Session) -> bool:
-        line = {session.session_id, *tombstones.ancestors(session.session_id, sources)}
-        return bool(line & touched) or stones.within(session.created_at)
+        forgotten = stones.of_session(session.session_id, sources)
+        return stones.within(session.created_at) or (forgotten is not None and forgotten.concerns_title)
 
     return [replace(session, title=None) if told(session) else session for session in sessions]
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 
+from pipeline.exclusion import SHUT, Excluded, without_excluded
 from pipeline.fold import HEAD_BYTES, Folded
 from pipeline.sessions import Agent, Session
 from stages import tail
@@ -57,8 +58,45 @@ def read_agent(session: Session, agent: Agent, redact: Redact) -> Reading:
         folded.apply(splitter.provisional())
         for reason, count in splitter.counts.items():
             skipped[reason] = skipped.get(reason, 0) + count
-    turns = tuple(folded.turns[position] for position in sorted(folded.turns))
+    turns = tuple(_allowed(session, (folded.turns[position] for position in sorted(folded.turns))))
     return Reading(session, agent, turns, _mtime_ms(agent.wire), skipped)
+
+
+def _allowed(session: Session, turns: Iterable[Turn]) -> Iterator[Turn]:
+    """The turns that may be shown: not what a person had forgotten, nor what tools did to excluded files."""
+    keeping = session.keeping
+    excluded = Excluded(keeping.exclude_paths, session.cwd)
+    retold = False
+    for turn in turns:
+        if keeping.forgotten is not None and keeping.forgotten(turn):
+            retold = True  # summaries of compactions after it may retell it
+            continue
+        if retold and turn.compactions:
+            turn = replace(turn, compactions=())
+        yield without_excluded(turn, excluded) if excluded.rules else turn
+
+
+def shown_records(session: Session, records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The records of one whole turn, as ``whole_turn`` gives them, without what may not be shown: calls that name an
+    excluded file, and summaries of compactions in a session that lost a turn."""
+    excluded = Excluded(session.keeping.exclude_paths, session.cwd)
+    retold = session.keeping.forgotten is not None and session.keeping.forgotten.concerns_title
+    shut: set[str] = set()
+    found = []
+    for record in records:
+        if record.get("kind") == "compaction" and retold:
+            record = {**record, "text": ""}
+        elif excluded.rules and record.get("kind") == "call":
+            args = record.get("args")
+            command = str(args.get("command", "")) if isinstance(args, dict) else ""
+            if excluded.call(orjson.dumps(args).decode(), command, ()):
+                shut.add(str(record.get("id")))
+                record = {**record, "args": orjson.loads(SHUT)}
+        elif excluded.rules and record.get("kind") == "result":
+            text = str(record.get("text", ""))
+            record = {**record, "text": "" if str(record.get("id")) in shut else excluded.without(text)}
+        found.append(record)
+    return found
 
 
 def _mtime_ms(path: Path) -> int:
@@ -199,5 +237,8 @@ def whole(reading: Reading, turn: Turn, redact: Redact) -> dict[str, Any]:
         "status": turn.status,
         "startedAt": turn.started_at,
         "endedAt": turn.ended_at,
-        "records": whole_turn(data, origin_of(reading.session, reading.agent), redact, turn.turn_id),
+        "records": shown_records(
+            reading.session,
+            whole_turn(data, origin_of(reading.session, reading.agent), redact, turn.turn_id),
+        ),
     }

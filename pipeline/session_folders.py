@@ -11,15 +11,18 @@ import stat
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pipeline import session_state as states
 from pipeline import workspaces
 from pipeline.session_head import read_head
 from pipeline.session_state import MAIN, AgentKind, AgentState, SessionState
 from stages import tail
+
+if TYPE_CHECKING:
+    from pipeline.store.tombstones import Forgotten
 
 Kind: TypeAlias = Literal["kimi-code", "kimi-cli"]
 
@@ -55,12 +58,13 @@ class Agent:
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """What the settings say about what is kept of a session: rules of paths and sessions that are not, and the days
-    that the raw index keeps a turn (0 = for ever)."""
+    """What may be kept and shown of a session: rules of paths and sessions that are not, the days that the raw index
+    keeps a turn (0 = for ever), and what of it a person had forgotten."""
 
     exclude_paths: tuple[str, ...] = ()
     exclude_sessions: tuple[str, ...] = ()
     retention_days: int = 0
+    forgotten: Forgotten | None = None
 
 
 EVERYTHING = Keeping()
@@ -93,7 +97,7 @@ class Session:
     parent_session_id: str | None = None
     child_kind: str | None = None
     superseded_by_original: bool = False
-    keeping: Keeping = EVERYTHING
+    keeping: Keeping = field(default=EVERYTHING, compare=False)
 
 
 Facts: TypeAlias = tuple[int, ...]

@@ -20,6 +20,8 @@ from pipeline.errors import ConfigError, UnknownWorkspace
 from pipeline.session_folders import EVERYTHING, Agent, Cache, Keeping, Kind, Session
 from pipeline.session_head import derive_title, read_head
 from pipeline.settings import DEFAULT, Settings
+from pipeline.store import tombstones
+from pipeline.store.tombstones import Tombstones
 
 __all__ = [
     "Agent",
@@ -213,16 +215,27 @@ def _stores(found: Iterable[Session], settings: Settings) -> dict[str, Settings]
     return stores
 
 
+FORGOTTEN_TITLE = "(forgotten)"
+
+
 def _kept_by(found: list[Session], settings: Settings, stores: Mapping[str, Settings]) -> list[Session]:
-    """The sessions with what is kept of each."""
-    known: dict[str, Keeping] = {}
+    """The sessions with what may be kept and shown of each."""
+    known: dict[str, tuple[Keeping, Tombstones]] = {}
     for session in found:
         name = session.workspace_id
         if name not in known:
-            known[name] = _keeping(settings, stores.get(name))
-    if all(keeping == EVERYTHING for keeping in known.values()):
+            known[name] = _keeping(settings, stores.get(name)), tombstones.of_store(settings.store(name))
+    if all(keeping == EVERYTHING and stones.empty for keeping, stones in known.values()):
         return found
-    return [replace(session, keeping=known[session.workspace_id]) for session in found]
+    sources = {session.session_id: session.forked_from or session.imported_from for session in found}
+    kept = []
+    for session in found:
+        keeping, stones = known[session.workspace_id]
+        forgotten = stones.of_session(session.session_id, sources)
+        if forgotten is not None and (forgotten.concerns_title or stones.within(session.created_at)):
+            session = replace(session, title=FORGOTTEN_TITLE)
+        kept.append(replace(session, keeping=replace(keeping, forgotten=forgotten)))
+    return kept
 
 
 def _keeping(settings: Settings, own: Settings | None) -> Keeping:

@@ -9,18 +9,21 @@ of it (``kmp_meta``), in case the file is lost. Where neither can be read nothin
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 from anyio import to_thread
 
 from pipeline.errors import StoreError
 from pipeline.store import files
-from pipeline.store.database import Database
-from stages.wire.blank import Opened
+
+if TYPE_CHECKING:  # discovery reads the file, long before a database is opened
+    from pipeline.store.database import Database
+    from stages.wire.blank import Opened
 
 NAME = "tombstones.json"
 VERSION = 1
@@ -58,12 +61,12 @@ class Pending:
 class Forgotten:
     """The tombstones that concern one session; called with a turn. ``whole``: all of it, later turns included.
 
-    ``copies``: turns copied into it come from a session that is forgotten whole.
     """
 
     session_id: str
     whole: bool
     copies: bool
+    """Turns copied into it come from a session that is forgotten whole."""
     ancestors: frozenset[str]
     periods: tuple[Period, ...]
     graves: Mapping[str, tuple[Grave, ...]]
@@ -86,6 +89,16 @@ class Forgotten:
         if grave.session_id in self.ancestors and turn.copied:
             return True
         return turn.started_at is not None and turn.started_at == grave.started_at
+
+    @property
+    def concerns_title(self) -> bool:
+        """Whether the session lost any turn: its title may be made of it."""
+        near = self.ancestors | {self.session_id}
+        return (
+            self.whole
+            or self.copies
+            or any(grave.session_id in near for row in self.graves.values() for grave in row)
+        )
 
     def touches(self, agent_id: str) -> bool:
         """Whether this agent's wire held a turn that is forgotten: its summaries may retell it."""
@@ -183,6 +196,18 @@ def place(database_path: Path) -> Path:
     return database_path.parent.parent / NAME
 
 
+EVERYTHING = Tombstones(periods=((None, None),))
+"""For readers that cannot know what was forgotten: then they show nothing."""
+
+
+def of_store(root: Path) -> Tombstones:
+    """The tombstones of the store at ``root`` as its file says; EVERYTHING where the file cannot be read."""
+    try:
+        return read(root / NAME)
+    except StoreError:
+        return EVERYTHING
+
+
 def read(path: Path) -> Tombstones:
     """The tombstones of a file; none if there is none. Raises StoreError for a file that cannot be read as such."""
     data = files.read_bytes(path)
@@ -222,8 +247,11 @@ async def current(database: Database) -> tuple[Tombstones, bool]:
         if copy is None:
             raise
         stones = copy
-    if copy is not None and copy.number > stones.number:
+    if copy is not None and (copy.number > stones.number or stones is copy):
         stones = copy
+        if database.write:  # whoever reads the file alone (discovery) must know too
+            with suppress(StoreError):
+                await to_thread.run_sync(write, path, stones)
     return stones, stones.number <= applied
 
 

@@ -104,23 +104,11 @@ def expanded(path: Path) -> bytes:
             " UNION ALL SELECT state FROM source WHERE state IS NOT NULL"
         ).fetchall()
         parts = [codec.expand(body) for (body,) in bodies]
-        parts += [b"".join(_inflated(part)) for part in parts]
         connection.execute("CREATE VIRTUAL TABLE temp.terms USING fts5vocab('main', 'turn_fts', 'row')")
         parts += [row[0].encode() for row in connection.execute("SELECT term FROM temp.terms")]
     finally:
         connection.close()
     return b"\n".join(parts)
-
-
-def _inflated(state: bytes) -> list[bytes]:
-    """The turns inside a splitter's saved state, which are packed once more."""
-    import base64
-    import zlib
-
-    value = orjson.loads(state)
-    if not isinstance(value, dict) or "turns" not in value:
-        return []
-    return [zlib.decompress(base64.b64decode(value["turns"]))]
 
 
 def turns_in(store: Path) -> list[tuple[str, str, int]]:
@@ -171,6 +159,11 @@ def test_what_is_forgotten_is_in_no_file_and_stays_away(
     result = run(env, "forget", *asked, "--yes", "--json").json
     assert result["workspaces"][0]["forgotten"] and result["workspaces"][0]["emptied"]
     assert traces(store) == []
+    for command in (("turns", "--json"), ("turns",), ("sessions", "--json"), ("sessions",), ("status",)):
+        assert MARK not in run(env, *command).out, command
+    assert pipeline(env, "show", session.session_id, "1").code == 2
+    after = pipeline(env, "show", session.session_id, str(session.main.turns - 1), "--json")
+    assert MARK not in after.out
     left = turns_in(store)
     assert (session.session_id, "main", 1) not in left and not any(row[1] == "agent-0" for row in left)
     # Rebuild, and re-ingest the untouched wires into a database made anew.

@@ -55,6 +55,11 @@ def test_what_tools_did_to_excluded_paths_is_not_stored(env: dict[str, str]) -> 
     store = store_of(strict)
     assert traces(store, SECRET) == [] and traces(store, "keys.txt") == []
     assert traces(store, PLAIN) and traces(store, "app.py"), "the rest of the turn is kept"
+    rows = run(strict, "turns", "--json")
+    assert SECRET not in rows.out and "app.py" in rows.out
+    for row in rows.lines:
+        shown = pipeline(strict, "show", row["sessionId"], str(row["turnId"]), "--json")
+        assert shown.code == 0 and SECRET not in shown.out
 
 
 @pytest.mark.parametrize("where", ["environment", "store's file", "root's file"])
@@ -103,6 +108,15 @@ def test_a_session_excluded_later_goes_with_its_forks(where: str, env: dict[str,
     (store / "config.toml").unlink(missing_ok=True)
     run(env, "index")
     assert len({row[0] for row in turns_in(store)}) == 3
+
+
+def test_an_excluded_workspace_keeps_its_store_until_it_is_forgotten(env: dict[str, str]) -> None:
+    run(env, "index")
+    strict = env | {"KIMI_MEMORY_EXCLUDE_WORKSPACES": CWD}
+    assert pipeline(strict, "index", "--workspace", CWD).code == 2
+    assert turns_in(store_of(env))
+    run(strict, "forget", "--everything", "--yes")
+    assert turns_in(store_of(env)) == []
 
 
 def test_newer_redaction_rules_change_an_older_store(
