@@ -5,7 +5,9 @@ all.
 from __future__ import annotations
 
 import logging
+import sqlite3
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from anyio import to_thread
@@ -63,6 +65,17 @@ async def tend_index(database: Database, added: int = 0) -> None:
     elif added > DEAD_LEAST / 4 and added > MERGE_SHARE * everything:
         async with database.transaction():
             await database.execute("INSERT INTO turn_fts(turn_fts) VALUES('optimize')")
+
+
+async def close_up(database: Database, added: int) -> None:
+    """After a backfill or refining added ``added`` rows: write the file anew without the gaps that growing
+    left in it, a twentieth of its size (0.1 s for 30 MB). Left for another time when the disk is too full for
+    a copy, or when another process is at work on the store.
+    """
+    everything = (await database.row("SELECT count(*) FROM content"))[0]
+    if added > DEAD_LEAST / 4 and added > MERGE_SHARE * everything:
+        with suppress(sqlite3.OperationalError):
+            await database.shed()
 
 
 async def reindex(database: Database) -> None:

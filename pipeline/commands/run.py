@@ -24,7 +24,7 @@ from pipeline.store.layout import Layout, redaction_key
 from pipeline.store.refined import unrefined
 from pipeline.theme_list import read_theme_list
 from pipeline.theming import ThemeRequest, build_theme
-from pipeline.upkeep import note_versions, read_everything_again, set_aside, tend_index
+from pipeline.upkeep import close_up, note_versions, read_everything_again, set_aside, tend_index
 from pipeline.workers import Workers
 
 
@@ -165,7 +165,7 @@ async def _work(
         async with database.transaction():
             await note_versions(database)
         with progress_bar(f"reading {target.label}") as advance:
-            before = report.turns
+            before, refined = report.turns, report.refined
             await catch_up(
                 database, target.sessions, key=key, workers=workers, report=report, progress=advance
             )
@@ -177,6 +177,7 @@ async def _work(
             report.note_used(layout.database, known)
         for request in requests:
             await build_theme(database, layout, target.label, request, workers=workers, report=report)
+        await close_up(database, report.turns - before + report.refined - refined)
 
 
 def _throw_away_copy(layout: Layout) -> Any:

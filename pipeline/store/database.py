@@ -200,18 +200,18 @@ class Database:
                 await self.load_dictionaries()
 
     async def learn_dictionary(self) -> None:
-        """Learn a dictionary from what is stored, if there is none and enough to learn from. In a
-        transaction.
+        """Learn a dictionary from what is stored, and pack that anew with it, if there is none and enough to
+        learn from. In a transaction.
         """
         if self.dictionary is not None:
             return
         await self.load_dictionaries()  # another process may have been first
         if self.dictionary is None and (await self.row("SELECT count(*) FROM content"))[0] >= codec.SAMPLES:
-            bodies = [
-                row[0] for row in await self.rows("SELECT body FROM content ORDER BY id DESC LIMIT 2000")
-            ]
-            learned = await to_thread.run_sync(codec.learn, bodies)
+            found = await self.rows("SELECT body, id FROM content ORDER BY id DESC LIMIT 2000")
+            bodies = [(row[0], row[1]) for row in found]
+            learned, packed = await to_thread.run_sync(codec.learn_and_pack, bodies)
             await self.execute("INSERT INTO dictionary(data) VALUES(?)", (learned,))
+            await self.executemany("UPDATE content SET body=? WHERE id=?", packed)
             self.dictionary = codec.use(learned)
 
     @asynccontextmanager
