@@ -15,7 +15,7 @@ from pipeline.store.database import Database
 from pipeline.store.refined import Candidate, store_refined
 from pipeline.store.turns import bodies
 from pipeline.workers import Workers
-from stages.model import Refined
+from stages.model import Refined, Turn
 from stages.refine import refine
 
 log = logging.getLogger(__name__)
@@ -23,9 +23,8 @@ log = logging.getLogger(__name__)
 BATCH_TURNS = 128
 """Turns refined per piece of work: about 30 ms."""
 
-Piece = tuple[bytes | None, list[tuple[int, bytes, bytes | None, str | None]]]
-"""The dictionary, and ``(content id, body, body of the turn before, cwd)``: what a worker needs, and no more."""
-
+Piece = tuple[bytes | None, dict[int, bytes], list[Candidate]]
+"""The dictionary, bodies by content id, and what to refine: what a worker needs, and each body once."""
 
 Done = list[tuple[int, Refined]]
 
@@ -36,17 +35,26 @@ def refine_piece(piece: Piece) -> tuple[Done, list[str]]:
     """
     done: Done = []
     failures = []
-    dictionary, turns = piece
+    dictionary, found, candidates = piece
     if dictionary is not None:
         codec.use(dictionary)
-    for content_id, body, before, cwd in turns:
+    turns: dict[int, Turn] = {}  # most turns come twice: to be refined, and as the one before the next
+    for candidate in candidates:
         try:
-            turn = codec.unpack(body)
-            done.append((content_id, refine(turn, codec.unpack(before) if before else None, cwd=cwd)))
+            turn = _unpacked(candidate.content_id, found, turns)
+            before = candidate.previous_id
+            previous = _unpacked(before, found, turns) if before is not None and before in found else None
+            done.append((candidate.content_id, refine(turn, previous, cwd=candidate.cwd)))
         except Exception as error:  # the boundary of one turn
-            log.exception("refining content %d failed", content_id)
-            failures.append(f"turn content {content_id}: {type(error).__name__}: {error}")
+            log.exception("refining content %d failed", candidate.content_id)
+            failures.append(f"turn content {candidate.content_id}: {type(error).__name__}: {error}")
     return done, failures
+
+
+def _unpacked(content_id: int, found: dict[int, bytes], turns: dict[int, Turn]) -> Turn:
+    if content_id not in turns:
+        turns[content_id] = codec.unpack(found[content_id])
+    return turns[content_id]
 
 
 async def refine_all(
@@ -76,17 +84,8 @@ async def _load(
                 c.previous_id for c in piece if c.previous_id is not None
             }
             found = await bodies(database, sorted(wanted))
-            turns = [
-                (
-                    c.content_id,
-                    found[c.content_id],
-                    found.get(c.previous_id) if c.previous_id else None,
-                    c.cwd,
-                )
-                for c in piece
-                if c.content_id in found
-            ]
-            await send.send((codec.dictionary(database.dictionary), turns))
+            alive = [c for c in piece if c.content_id in found]
+            await send.send((codec.dictionary(database.dictionary), found, alive))
 
 
 async def _refine(
