@@ -40,7 +40,7 @@ def test_a_short_answer_stands_with_its_question() -> None:
 
 
 def test_sentences_of_a_speaker_are_no_facts() -> None:
-    assert told(refined(turn("am I right?", step("You're setting it up correctly.")))) == []
+    assert told(refined(turn("am I right?", step("You're wiring it in the right order.")))) == []
     assert told(refined(turn("where is it?", step("The key is in .env (I showed it above)."))))[0].startswith(
         "The key is in .env"
     )
@@ -53,12 +53,12 @@ def test_what_points_elsewhere_does_not_stand_alone(text: str) -> None:
 
 def test_a_verdict_over_options_is_the_outcome() -> None:
     answer = (
-        "You have a few options:\n\n1. **Shared package**:\n```\na/\n```\nEach app imports it.\n\n"
-        "2. **Service of its own**:\n```\nb/\n```\nOther apps call it over HTTP.\n\n"
-        "For files, option 2 (a service) is often best because:\n- One source of truth\n- No copies\n"
+        "You have a few options:\n\n1. **Shared package**:\n```\na/\n```\nEverybody links against it.\n\n"
+        "2. **Service of its own**:\n```\nb/\n```\nThe rest talks to it by mail.\n\n"
+        "For drawings, option 2 (a service) is often best because:\n- One place to look\n- No copies\n"
     )
-    summary = refined(turn("where do shared routes live?", step(answer))).summary
-    assert "option 2 (a service) is often best because: One source of truth" in summary
+    summary = refined(turn("where do shared drawings live?", step(answer))).summary
+    assert "option 2 (a service) is often best because: One place to look" in summary
 
 
 def test_a_plan_refused_at_the_end_is_the_outcome() -> None:
