@@ -50,13 +50,15 @@ register_upkeep(cli)
 
 def main(arguments: list[str] | None = None) -> None:
     """The console script: runs the command and exits with a code of the table."""
+    if hasattr(signal, "SIGTERM"):
+        signal.signal(
+            signal.SIGTERM, _terminate
+        )  # a service manager's stop ends like Ctrl-C: work is committed
     sys.exit(invoke(sys.argv[1:] if arguments is None else arguments))
 
 
 def invoke(arguments: list[str]) -> int:
     """Run the command; returns the exit code."""
-    if hasattr(signal, "SIGTERM"):
-        signal.signal(signal.SIGTERM, _terminate)
     try:
         result = cli.main(arguments, standalone_mode=False, prog_name="pipeline")
         sys.stdout.flush()

@@ -135,14 +135,16 @@ class Database:
 
     @classmethod
     async def _opened(cls, path: Path, how: str, *, write: bool) -> Self:
-        connection = await aiosqlite.connect(
-            f"{path_uri(path)}?{how}", uri=True, isolation_level=None, cached_statements=256
-        )
+        # A connection is a thread that keeps the process alive: no cancellation may lose one half made.
+        with anyio.CancelScope(shield=True):
+            connection = await aiosqlite.connect(
+                f"{path_uri(path)}?{how}", uri=True, isolation_level=None, cached_statements=256
+            )
         self = cls(path, connection, write=write)
         try:
             await self._prepare()
         except BaseException:
-            await connection.close()
+            await self.close(at_once=True)
             raise
         return self
 
@@ -284,9 +286,12 @@ class Database:
         busy = (await self.row("PRAGMA wal_checkpoint(TRUNCATE)"))[0]
         return not busy
 
-    async def close(self) -> None:
-        """Close the connection; a writer lets SQLite tidy its statistics first."""
-        await self._connection.close()
+    async def close(self, *, at_once: bool = False) -> None:
+        """Close the connection, also when the caller was cancelled; ``at_once`` breaks off a running statement."""
+        with anyio.CancelScope(shield=True):
+            if at_once:
+                await self._connection.interrupt()
+            await self._connection.close()
 
 
 def _make_private(path: Path) -> None:
@@ -317,6 +322,9 @@ async def open_database(path: Path, *, write: bool = True) -> AsyncIterator[Data
     except BaseExceptionGroup as group:
         if (cause := _database_error(group)) is not None:
             raise store_error(path, cause) from group
+        raise
+    except anyio.get_cancelled_exc_class():
+        await database.close(at_once=True)
         raise
     finally:
         await database.close()
