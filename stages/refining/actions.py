@@ -34,7 +34,7 @@ DEFINITION = re.compile(
 _MD_TITLE = re.compile(r"^#\s+(.{2,100})$", re.MULTILINE)
 _COMMIT = re.compile(r"^\[[^\]\s]{1,100}(?: \(root-commit\))? ([0-9a-f]{7,40})\] (.{1,160})$", re.MULTILINE)
 _TESTS = re.compile(
-    r"=*\s*((?:\d+ (?:failed|passed|skipped|errors?|warnings?|deselected"
+    r"((?:\d+ (?:failed|passed|skipped|errors?|warnings?|deselected"
     r"|xfailed)(?:, )?)+)(?: in [\d.]+s?)?|^[ \t]*Tests:?[ \t]+((?:\d+ (?:failed|passed|skipped"
     r"|todo)[,| ]*)*\d+ (?:passed|total|failed)\b[^\n]{0,30})"
     r"|test result: (?:ok|FAILED)\. (\d+ passed; \d+ failed)|^(Ran \d+ tests? in [\d.]+s)"
@@ -204,9 +204,10 @@ def _success(action: Action, words: Phrases, failed: set[str], last: bool) -> It
             commit.span() if action.first else None,
         )
     tests = None
-    for match in _TESTS.finditer(call.outcome[-2_000:]):
-        tests = match
-    if tests is not None and _TEST_PROGRAM.search(call.command):
+    if _TEST_PROGRAM.search(call.command):
+        for match in _TESTS.finditer(call.outcome[-2_000:]):
+            tests = match
+    if tests is not None:
         line = next(group for group in tests.groups() if group).strip(" ,=")
         yield _fact(
             "result", words.passed.format(what=name, line=line), action, _span(call.outcome, line, action)

@@ -20,7 +20,8 @@ _EXCEPTION = re.compile(
     re.MULTILINE,
 )
 _CODE = re.compile(
-    r"(?<![\w.-])(?:[A-Z]{1,3}\d{3,5}|E[A-Z_]{3,14}|ERR_[A-Z0-9_]{2,60}|MODULE_NOT_FOUND|ORA-\d{5})(?!\w)"
+    r"[A-Z](?<![\w.-][A-Z])(?:[A-Z]{0,2}\d{3,5}|(?<=E)(?:[A-Z_]{3,14}|RR_[A-Z0-9_]{2,60})"
+    r"|(?<=M)ODULE_NOT_FOUND|(?<=O)RA-\d{5})(?!\w)"  # first a class: a search skips all else
 )
 _ERRNO = {
     "EADDRINUSE", "EACCES", "ECONNREFUSED", "ECONNRESET", "ENOENT", "EEXIST", "EPERM", "EPIPE",

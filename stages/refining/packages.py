@@ -178,7 +178,7 @@ def _found(kind: str, text: str) -> Iterator[str]:
                 top = name.strip().split(".", 1)[0]
                 if top not in sys.stdlib_module_names:
                     yield top
-    else:
+    elif "import" in text or "export" in text or "require" in text:
         for groups in _JS_IMPORT.findall(text):
             name = next(group for group in groups if group)
             if not _OWN.search(name) or (name.startswith("@") and not name.startswith("@/")):

@@ -69,13 +69,17 @@ _MARKS = re.compile(
     r"[\u2705\u274c\u2714\u2716\u26a0\u2b50\ufe0f\u2713\u2717\u2757\U0001f300-\U0001faff]+[ \t]*"
 )
 _SPACE = re.compile(r"\s+")
+# These begin with one class of all their first characters: only so does a search skip what cannot begin a match.
 _ENDS = re.compile(
-    r"[。！？]+[”’」』）)\"]?"
-    r"|[.!?]+[\"')\]*_`]{0,3}(?=\s+[\"'(\[*_`]{0,3}[A-Z0-9\u4e00-\u9fff✅❌@/`]|\s*$|[\u4e00-\u9fff])"
-    r"|\n+"
+    r"[。！？.!?\n](?:(?<=[。！？])[。！？]*[”’」』）)\"]?"
+    r"|(?<=[.!?])[.!?]*[\"')\]*_`]{0,3}(?=\s+[\"'(\[*_`]{0,3}[A-Z0-9\u4e00-\u9fff✅❌@/`]|\s*$|[\u4e00-\u9fff])"
+    r"|(?<=\n)\n*)"
 )
 _CLAUSE_END = re.compile(r".*(?:[.!?]\s+|[。！？])", re.DOTALL)
-_CASUAL_ENDS = re.compile(r"[。！？]+[”’」』）)\"]?|[.!?]+[\"')\]]{0,2}(?=\s|$|[\u4e00-\u9fff])|\n+")
+_CASUAL_ENDS = re.compile(
+    r"[。！？.!?\n](?:(?<=[。！？])[。！？]*[”’」』）)\"]?"
+    r"|(?<=[.!?])[.!?]*[\"')\]]{0,2}(?=\s|$|[\u4e00-\u9fff])|(?<=\n)\n*)"
+)
 _ABBREVIATION = re.compile(
     r"(?:\b(?:e\.g|i\.e|vs|etc|cf|approx|no|fig|mr|dr|st)|\b[A-Z]|^\s*\d{1,2}|\.)$", re.IGNORECASE
 )
