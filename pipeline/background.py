@@ -164,7 +164,7 @@ class Background:
         self._beaten = self._written = self._looked_at = self._worked = float("-inf")
         self._told: dict[str, Any] = {}
         self._turn = turn or anyio.Lock()
-        self._own_watching = watching is None
+        self._own_share, self._own_watching = share is None, watching is None
         self._watching = watching
         self._cache: Cache = {}
 
@@ -273,12 +273,21 @@ class Background:
                 await self._write_status()
                 await self._sleep(min(wait, self.tuning.beat_s))
                 continue
+            if self._news:
+                await to_thread.run_sync(self._take_settings)
             urgent = await self._step(urgent)
             if not await self._beat(not self.state.failures):
                 return
             await self._write_status()
             if self.state.failures:
                 await self._sleep(self._pause())
+
+    def _take_settings(self) -> None:
+        """Settings as they are now; a wrong value is told like any failure."""
+        now = self._settings()
+        self.idle.quiet_seconds = now.quiet_seconds
+        if self._own_share:
+            self.idle.share.allow(now.cpu_share)
 
     async def _nothing_to_do(self) -> bool:
         self.state.doing = "up to date"

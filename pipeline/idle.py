@@ -35,11 +35,15 @@ class CpuShare:
     """
 
     def __init__(self, percent: float, *, clock: Clock = time.monotonic, window: float = WINDOW_S) -> None:
-        self.allowed = percent / 100 * window
         self.window = window
+        self.allow(percent)
         self._clock = clock
         self._spent: deque[tuple[float, float]] = deque()
         self._sum = 0.0
+
+    def allow(self, percent: float) -> None:
+        """Set the share anew; what was spent stays spent."""
+        self.allowed = percent / 100 * self.window
 
     def spend(self, seconds: float) -> None:
         """Count ``seconds`` of processor time as used now."""

@@ -18,7 +18,6 @@ from pipeline.watching import Watching
 
 LINGER_S = 1.0
 """With many workspaces their processes for the chores do not stay around."""
-APPEAR_S = 60.0
 SAY_S = 1.0
 
 
@@ -60,14 +59,14 @@ async def watch_workspaces(
         for name, label in chosen.items():
             begin(name, label)
         while True:
-            with anyio.move_on_after(APPEAR_S):
+            with anyio.move_on_after(tuning.look_s):
                 await appeared.wait()
             appeared = anyio.Event()
             if everything:
                 for space in (await to_thread.run_sync(discover, settings(None), cache)).workspaces:
                     if space.id not in works:
                         begin(space.id, space.label)
-            await anyio.sleep(APPEAR_S / 10)
+            await anyio.sleep(tuning.appear_s)  # events come in rows; looking at everything costs a little
 
 
 def _work(

@@ -29,7 +29,7 @@ from tests.pipeline.store_cases import settings as settings_for_home
 from tests.wires import say
 
 CWD = "/home/dev/quiet"
-DEADLINE_S = 30
+DEADLINE_S = 120
 QUICK = Tuning(
     begin_s=0,
     contend_s=0.05,

@@ -13,7 +13,7 @@ import watchfiles
 
 from pipeline.watching import Watching, network_mount, telling
 
-DEADLINE_S = 20
+DEADLINE_S = 120
 
 
 @pytest.fixture
