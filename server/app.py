@@ -165,16 +165,17 @@ def create_server(env: Mapping[str, str] | None = None, cwd: str | None = None) 
 
 
 async def _list_tools(ctx: Context, _params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-    which = _which_tools(ctx.lifespan_context.env)
+    which = _which_tools(ctx.lifespan_context.env, ctx.lifespan_context.cwd)
     return types.ListToolsResult(tools=[types.Tool.model_validate(wire(tool)) for tool in listed(which)])
 
 
-def _which_tools(env: Mapping[str, str]) -> str:
-    from pipeline.config import settings_for
+def _which_tools(env: Mapping[str, str], cwd: str) -> str:
+    from pipeline.config import home_directory, settings_for
     from pipeline.errors import ConfigError
+    from pipeline.workspaces import workspace_id
 
     try:
-        return settings_for(env).tools
+        return settings_for(env, workspace_id(cwd, home_directory(env))).tools
     except ConfigError as error:  # the calls will say it, the list must come
         log.warning("%s", error)
         return "default"

@@ -40,10 +40,10 @@ async def snapshot(
     sections = [
         Section("essence", 6, 3_000, lambda room: _fenced_section("## Essence", files.essence, room)),
         Section("previous session", 5, 2_500, recent),
-        Section("memories", 4, 900, lambda room: _memories(files, room)),
+        Section("memories", 4, 900, lambda room: _memories(files, room, space)),
         Section("proposals", 3, 250, lambda room: _proposals(files, room)),
         Section("themes", 2, 250, lambda room: _themes(files, room)),
-        Section("notes", 1, 150, lambda room: _notes(files, room)),
+        Section("notes", 1, 150, lambda room: space.redact(_notes(files, room))),
     ]
     return fitted(_head(space, current, problems), sections, limit)
 
@@ -168,12 +168,12 @@ def _fenced_section(head: str, text: str, room: int) -> str:
     return f"{head}\n{fenced(some_lines(text.splitlines(), room, '{} more lines: read essence/essence.md'))}"
 
 
-def _memories(files: _Files, room: int) -> str:
+def _memories(files: _Files, room: int, space: Space) -> str:
     if not files.memories:
         return "## Memories\nnone yet: remember saves one"
     head = f"## Memories ({len(files.memories)}): recall key, search query"
     room = max(TREE_LEAST, room - len(head) - FENCE_CHARS - 2)
-    return f"{head}\n{fenced(shorter_tree(tree(files.memories, files.comments), room))}"
+    return f"{head}\n{fenced(space.redact(shorter_tree(tree(files.memories, files.comments), room)))}"
 
 
 def shorter_tree(text: str, limit: int) -> str:

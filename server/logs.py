@@ -28,12 +28,20 @@ class Redacting(logging.Formatter):
 
 
 class QuietFile(RotatingFileHandler):
-    """A rotating file that makes its folder at the first line and swallows what the disk refuses."""
+    """A rotating file that finds and makes its folder at the first line and swallows what the disk refuses."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path, maxBytes=LOG_BYTES, backupCount=LOGS_KEPT, encoding="utf-8", delay=True)
+    def __init__(self, env: Mapping[str, str]) -> None:
+        super().__init__("unknown", maxBytes=LOG_BYTES, backupCount=LOGS_KEPT, encoding="utf-8", delay=True)
+        self._env = env
+        self._found = False
 
     def emit(self, record: logging.LogRecord) -> None:
+        if not self._found:
+            root = store_root(self._env)
+            if root is None:
+                return
+            self.baseFilename = str(root / LOG)
+            self._found = True
         try:
             Path(self.baseFilename).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError:
@@ -45,14 +53,11 @@ class QuietFile(RotatingFileHandler):
 
 
 def set_up(env: Mapping[str, str]) -> None:
-    """Send the root logger to stderr (warnings) and, when the store root can be told, to its log file."""
+    """Send the root logger to stderr (warnings) and to the log file of the store root; reads no setting yet."""
     formatter = Redacting(FORMAT)
     stderr = logging.StreamHandler(sys.stderr)
     stderr.setLevel(logging.WARNING)
-    handlers: list[logging.Handler] = [stderr]
-    root = store_root(env)
-    if root is not None:
-        handlers.append(QuietFile(root / LOG))
+    handlers: list[logging.Handler] = [stderr, QuietFile(env)]
     for handler in handlers:
         handler.setFormatter(formatter)
     logging.basicConfig(level=logging.INFO, handlers=handlers, force=True)

@@ -25,7 +25,7 @@ async def memory(service: Service, parts: Sequence[str]) -> str:
     if not found["found"]:
         near = ", ".join(f"{one['folder']}/{one['key']}" for one in found["nearest"])
         raise BadInput(f"uri: no memory {'/'.join(parts)!r}", hint=f"Nearest: {near}." if near else "")
-    return fenced(f"# {found['title']}\n\n{found['content']}")
+    return fenced(space.redact(f"# {found['title']}\n\n{found['content']}"))
 
 
 async def theme(service: Service, parts: Sequence[str]) -> str:

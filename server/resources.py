@@ -58,7 +58,7 @@ def _rows(space: Space) -> list[dict[str, Any]]:
     for memory in space.memories.all():
         tags = f"tags: {', '.join(memory.tags)}" if memory.tags else ""
         uri = f"memory://{quote(memory.folder)}/{quote(memory.key, safe='')}"
-        rows.append(_row(uri, memory.name, tags, memory.title))
+        rows.append(_row(uri, memory.name, tags, space.redact(memory.title)))
     for record in space.themes.all()[0]:
         about = f"{len(record.turns)} turns"
         rows.append(_row(f"theme://{quote(record.theme, safe='')}", record.theme, about, record.display_name))

@@ -70,6 +70,7 @@ class Service:
         if space is None:
             space = self._spaces[space_id] = Space(space_id, label, self.settings(space_id), self)
         space.sessions = sessions
+        space.settings = self.settings(space_id)  # an edit of a config.toml counts from the next call on
         return space
 
     def _default(self, inventory: Inventory, session_id: str | None) -> str:

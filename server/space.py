@@ -110,7 +110,7 @@ class Space:
 
     def redact(self, text: str) -> str:
         """``text`` without secrets."""
-        return self.redactor(text)
+        return self.redactor(text) if text.strip() else text
 
     @property
     def redactor(self) -> Redactor:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import orjson
+from anyio import to_thread
 
 from pipeline.answers import local_time
 from pipeline.commands.scope import day
@@ -105,7 +108,10 @@ async def load_turn_context(call: Call) -> str:
     if not texts:
         raise BadInput("\n".join(missing))
     about = orjson.dumps([call["references"], sorted(wanted)]).decode()
-    return paged("\n\n".join(texts), call["max_chars"], call["cursor"], about, head="\n".join(missing))
+    page = partial(
+        paged, "\n\n".join(texts), call["max_chars"], call["cursor"], about, head="\n".join(missing)
+    )
+    return await to_thread.run_sync(page)  # a turn may hold megabytes
 
 
 async def _missing(space: Space, reference: Reference) -> str:

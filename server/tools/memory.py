@@ -136,7 +136,8 @@ async def recall(call: Call) -> str:
         raise _missing(found)
     place = f"{found['folder']}/{found['key']}"
     await _work(space.usage.record, [place])
-    return paged(found["content"], ANSWER_CHARS, call["cursor"], f"recall {place}", head=_heading(found))
+    content = await _work(space.redact, found["content"])  # a person may have written a secret into the file
+    return paged(content, ANSWER_CHARS, call["cursor"], f"recall {place}", head=space.redact(_heading(found)))
 
 
 def _heading(found: Mapping[str, Any]) -> str:
@@ -163,9 +164,9 @@ async def recall_recent(call: Call) -> str:
     room = ANSWER_CHARS // len(items) - 400
     parts = []
     for item in items:
-        text = item["content"]
+        text = space.redact(item["content"])
         cut = f"\n… recall {item['key']} for the rest" if len(text) > room else ""
-        parts.append(f"{_heading(item)}\n{fenced(shorten(text, max(200, room)))}{cut}")
+        parts.append(f"{space.redact(_heading(item))}\n{fenced(shorten(text, max(200, room)))}{cut}")
     return "\n\n".join(parts)
 
 
@@ -181,7 +182,7 @@ async def search(call: Call) -> str:
             f"{number}  {_line(hit.memory.name, hit.memory.title, hit.memory.tags, hit.memory.updated_at)}"
         )
         lines += [f"   «{shorten(one_line(snippet), 240)}»" for snippet in hit.snippets]
-    body = some_lines(lines, ANSWER_CHARS, "{} more lines: ask for fewer")
+    body = space.redact(some_lines(lines, ANSWER_CHARS, "{} more lines: ask for fewer"))
     return f"{total} {'memory matches' if total == 1 else 'memories match'}; recall reads one\n{fenced(body)}"
 
 
@@ -197,7 +198,7 @@ async def list_memories(call: Call) -> str:
         _line(f"{one['folder']}/{one['key']}", one["title"], one["tags"], one["updatedAt"])
         for one in found["items"]
     ]
-    body = some_lines(lines, ANSWER_CHARS, "{} more: name a folder")
+    body = space.redact(some_lines(lines, ANSWER_CHARS, "{} more: name a folder"))
     left = found["total"] - len(found["items"])
     more = f"\n{left} more: raise limit, or name a folder or tag" if left else ""
     return f"{found['total']} {'memory' if found['total'] == 1 else 'memories'}{where}\n{fenced(body)}{more}"
@@ -273,8 +274,8 @@ def _material(space: Space, sources: Sequence[str] | None, page: int) -> str:
     lines = [f"{found['total']} memories, page {found['page']} of {found['pages']}"]
     if "rules" in found:
         lines += ["", found["rules"], "", f"The essence as it is ({found['essenceBytes']} bytes):"]
-        lines.append(fenced(present) or "none yet")
-    lines += ["", "Memories, the most telling first:", fenced(found["material"]) or "none yet"]
+        lines.append(fenced(space.redact(present)) or "none yet")
+    lines += ["", "Memories, the most telling first:", fenced(space.redact(found["material"])) or "none yet"]
     if found["page"] < found["pages"]:
         lines.append(f"more: page {found['page'] + 1}")
     return "\n".join(lines)

@@ -17,14 +17,14 @@ from pipeline.store.database import Database
 from pipeline.store.refined import refined_turns, unrefined
 from pipeline.store.theme_record import Ref, ThemeMemory, ThemeRecord
 from pipeline.store.turns import Occurrence, find
-from pipeline.theming import ThemeRequest, suggested_seeds
+from pipeline.theming import ThemeRequest
 from pipeline.workers import Workers
 from server.call import Call
 from server.pages import counted, fenced, some_lines
 from server.runs import Run
 from server.space import Space
 from stages.aggregate import Place
-from stages.discover import Suggestion
+from stages.discover import Suggestion, suggest_seeds
 from stages.discover import discover as discover_subjects
 from stages.snippet import one_line, shorten
 from stages.tokens import STOP_WORDS, tokens
@@ -32,8 +32,9 @@ from stages.tokens import STOP_WORDS, tokens
 PROGRESS_S = 0.5
 NAME_HITS = 80
 """Turns that hold a word of a new theme's name and are refined to suggest seeds from."""
-DISCOVER_TURNS = 2_000
-SUGGESTIONS = 6
+LATEST_REFINED = 1_000
+"""Refined turns that suggestions are made from: reading them must not hold up the other calls."""
+SUGGESTIONS, SUGGESTED = 6, 12
 
 
 # --- running -----------------------------------------------------------------------------------------------
@@ -99,8 +100,7 @@ async def _suggest(space: Space, name: str) -> str:
     if await space.reads_index():
         try:
             async with space.writing() as database:
-                await _refine_named(database, name)
-                seeds = await suggested_seeds(database, name)
+                seeds = await _seeds(database, name)
         except PipelineError as error:
             space.last_error = error.message
     lines = [
@@ -114,19 +114,30 @@ async def _suggest(space: Space, name: str) -> str:
     return "\n".join(lines)
 
 
-async def _refine_named(database: Database, name: str) -> None:
-    """Refine some turns that hold words of the name: suggestions come from what is refined."""
+async def _seeds(database: Database, name: str) -> tuple[str, ...]:
+    """Suggestions from turns that hold words of the name (refined for it), and from the latest refined ones."""
     terms = [term for term in tokens(name) if term not in STOP_WORDS] or tokens(name)
-    if not terms:
-        return
-    match = " OR ".join(f'"{term}"' for term in dict.fromkeys(terms))
+    named: list[int] = []
+    if terms:
+        match = " OR ".join(f'"{term}"' for term in dict.fromkeys(terms))
+        rows = await database.rows(
+            "SELECT turn_fts.rowid FROM turn_fts JOIN content c ON c.id=turn_fts.rowid"
+            " WHERE turn_fts MATCH ? AND c.shown IS NOT NULL ORDER BY rank LIMIT ?",
+            (match, NAME_HITS),
+        )
+        named = [row[0] for row in rows]
+        await refine_all(database, await unrefined(database, named), workers=Workers(1), report=Report())
+    turns = await refined_turns(database, {*named, *await _latest_refined(database)})
+    return (await to_thread.run_sync(lambda: suggest_seeds(turns, name)))[:SUGGESTED]
+
+
+async def _latest_refined(database: Database) -> list[int]:
     rows = await database.rows(
-        "SELECT turn_fts.rowid FROM turn_fts JOIN content c ON c.id=turn_fts.rowid"
-        " WHERE turn_fts MATCH ? AND c.shown IS NOT NULL ORDER BY rank LIMIT ?",
-        (match, NAME_HITS),
+        "SELECT c.id FROM content c JOIN occurrence o ON o.id=c.shown JOIN refined r ON r.content_id=c.id"
+        " ORDER BY coalesce(o.started_at, 0) DESC LIMIT ?",
+        (LATEST_REFINED,),
     )
-    missing = await unrefined(database, [row[0] for row in rows])
-    await refine_all(database, missing, workers=Workers(1), report=Report())
+    return [row[0] for row in rows]
 
 
 # --- listing -----------------------------------------------------------------------------------------------
@@ -172,12 +183,7 @@ async def _suggestions(space: Space, themes: Sequence[ThemeRecord]) -> list[str]
         return []
     try:
         async with space.reading() as database:
-            rows = await database.rows(
-                "SELECT c.id FROM content c JOIN occurrence o ON o.id=c.shown JOIN refined r ON r.content_id=c.id"
-                " ORDER BY coalesce(o.started_at, 0) DESC LIMIT ?",
-                (DISCOVER_TURNS,),
-            )
-            turns = await refined_turns(database, [row[0] for row in rows])
+            turns = await refined_turns(database, await _latest_refined(database))
     except PipelineError as error:
         return [f"no suggestions: {error.message}"]
     named = [_places(record) for record in themes]

@@ -111,6 +111,26 @@ async def test_an_edit_from_outside_is_seen_at_once(demo: Asked) -> None:
     assert "No memory matches" in await demo.ask("search", query="old")
 
 
+async def test_a_secret_in_a_file_made_by_hand_is_not_shown(demo: Asked) -> None:
+    secret = "ghp_" + "Z9y8X7w6V5u4T3s2R1q0P9o8N7m6L5k4J3h2"
+    (demo.shop / "memory").mkdir(parents=True)
+    (demo.shop / "memory" / "k.md").write_text(
+        f"---\ntitle: token {secret}\n---\nuse {secret} here\n", "utf-8"
+    )
+    for tool, arguments in (
+        ("recall", {"key": "k"}),
+        ("recall_recent", {}),
+        ("search", {"query": "use here"}),
+        ("list", {}),
+        ("organize_memories", {}),
+        ("bootstrap_workspace", {}),
+    ):
+        assert secret not in await demo.ask(tool, **arguments), tool
+    (row,) = (await demo.client.list_resources()).resources
+    assert secret not in str(row)
+    assert secret not in str(await demo.client.read_resource(str(row.uri)))
+
+
 async def test_recent_memories_come_whole_and_bounded(demo: Asked) -> None:
     assert await demo.ask("recall_recent") == "No memory is saved yet."
     for number in range(30):

@@ -44,7 +44,7 @@ def test_nothing_heavy_is_loaded_before_the_first_call() -> None:
         "import sys, server.cli, server.logs, server.stdio, server.setup.startup\n"
         "from server.app import create_server, _which_tools\n"
         "create_server({'HOME': '/nowhere'}, '/')\n"
-        "_which_tools({'HOME': '/nowhere'})\n"
+        "_which_tools({'HOME': '/nowhere'}, '/')\n"
         f"print(*[name for name in {HEAVY!r} if any(m == name or m.startswith(name + '.') for m in sys.modules)])"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
