@@ -181,7 +181,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     place.mkdir()
     mounted("-t", "tmpfs", "-o", "size=1536k", "tmpfs", str(place))
     yield place
-    subprocess.run(["umount", str(place)], check=True)
+    subprocess.run(["umount", "--lazy", str(place)], check=True)
 
 
 def test_a_small_disk_fills_up_and_is_made_larger(small_disk: Path, tmp_path: Path) -> None:
@@ -210,7 +210,7 @@ def read_only(env: dict[str, str], tmp_path: Path) -> Iterator[Callable[[bool], 
         subprocess.run(["mount", "-o", f"remount,{'ro' if yes else 'rw'}", str(place)], check=True)
 
     yield make
-    subprocess.run(["umount", str(place)], check=True)
+    subprocess.run(["umount", "--lazy", str(place)], check=True)
 
 
 def test_a_read_only_store_answers_and_says_that_it_is_one(

@@ -404,6 +404,49 @@ def test_a_writer_with_the_old_dictionary_goes_on_with_the_new_one(tmp_path: Pat
     assert traces(tmp_path / "store") == []
 
 
+@pytest.mark.parametrize("match", [MARK, "raised the vault"])
+def test_a_fold_under_way_elsewhere_brings_nothing_back(match: str, home: wires.Home, tmp_path: Path) -> None:
+    """The wire is folded, then its turn is forgotten by another process, then the fold's rows are to be written."""
+    from pipeline.catchup import catch_up
+    from pipeline.forgetting import Request, forget, plan
+    from pipeline.report import Report
+    from pipeline.store.database import open_database
+    from pipeline.store.layout import Layout
+    from pipeline.workers import Workers
+    from tests.pipeline.store_cases import KEY, inventory
+
+    path = tmp_path / "store" / "refined" / "refined.sqlite"
+    layout = Layout(tmp_path / "store")
+
+    class Slow(Workers):
+        """Lets another process forget after each fold, before its rows are written."""
+
+        asked = False
+
+        async def run(self, work: Any, argument: Any) -> Any:
+            found = await super().run(work, argument)
+            if not self.asked and type(argument).__name__ == "FoldJob":
+                self.asked = True
+                async with open_database(path) as other:
+                    wanted = await plan(other, layout, Request(match=match), now=START + 90 * DAY)
+                    assert wanted.places
+                    await forget(other, layout, wanted, workers=Workers(1))
+            return found
+
+    async def work() -> None:
+        found = inventory(home.root)
+        async with open_database(path) as database:
+            await catch_up(database, found.sessions, key=KEY, workers=Workers(1), report=Report())
+            async with database.transaction():  # as after an update of this program
+                await database.execute("UPDATE source SET head_hash=NULL, offset=0, state=NULL, complete=0")
+            workers = Slow(1)
+            await catch_up(database, found.sessions, key=KEY, workers=workers, report=Report())
+            assert workers.asked
+
+    anyio.run(work)
+    assert traces(tmp_path / "store", match.split()[0]) == []
+
+
 def test_a_kill_at_any_instant_leaves_before_or_after(env: dict[str, str], home: wires.Home, tmp_path: Path) -> None:
     build(env)
     whole = tmp_path / "store"
