@@ -40,6 +40,8 @@ NUDGES = "nudges"
 
 HEAVY = frozenset(("index", "refine", "theme", "propose"))
 WANTED_S = 30.0
+STEP_MOST_S = 1_800.0
+"""A step that takes longer hangs: a disk that is gone, a mount that does not answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,18 +173,24 @@ class Background:
     async def run(self) -> None:
         """For ever: lead when it can be, follow otherwise. Whatever fails is noted, and tried again later."""
         await anyio.sleep(self.tuning.begin_s)
-        while True:
-            try:
-                while not await to_thread.run_sync(self._wanted):
-                    self.state.doing = "nothing was recorded here yet"
-                    await anyio.sleep(min(WANTED_S, self.tuning.look_s))
-                if await to_thread.run_sync(self._leadership.try_lead):
-                    await self._lead()
-                self.state.doing = "following"
-                await anyio.sleep(self.tuning.contend_s * random.uniform(0.7, 1.3))
-            except Exception as error:  # the loop outlives everything
-                self._failed(error)
-                await anyio.sleep(self._pause())
+        try:
+            while True:
+                try:
+                    await self._stand_or_follow()
+                except Exception as error:  # the loop outlives everything
+                    self._failed(error)
+                    await anyio.sleep(self._pause())
+        finally:
+            self._leadership.resign()  # also when the cancellation came between winning and leading
+
+    async def _stand_or_follow(self) -> None:
+        while not await to_thread.run_sync(self._wanted):
+            self.state.doing = "nothing was recorded here yet"
+            await anyio.sleep(min(WANTED_S, self.tuning.look_s))
+        if await to_thread.run_sync(self._leadership.try_lead):
+            await self._lead()
+        self.state.doing = "following"
+        await anyio.sleep(self.tuning.contend_s * random.uniform(0.7, 1.3))
 
     def _wanted(self) -> bool:
         """Nothing is made on the disk for a directory in which Kimi never ran."""
@@ -328,6 +336,11 @@ class Background:
             self._drop_nudges()
             self._news, urgent = True, False  # and then the rest, when it is quiet
         return urgent
+
+    def _must_stop(self) -> Callable[[], bool]:
+        """Whether the step that begins now has to yield: to a call, or because it hangs."""
+        begun = self._clock()
+        return lambda: self.idle.calling() or self._clock() - begun > STEP_MOST_S
 
     def _learn(self, reply: Reply) -> None:
         facts = reply.facts

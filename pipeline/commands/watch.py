@@ -35,6 +35,8 @@ async def _watch(chosen: dict[str, str], everything: bool) -> int:
 
     from pipeline.watch import watch_workspaces
 
+    if os.name == "nt":  # no handlers on this event loop: Ctrl-C interrupts it
+        await watch_workspaces(_settings, chosen, everything, _say)
     stopped_by = 0
     signals = [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
     async with anyio.create_task_group() as tasks:
