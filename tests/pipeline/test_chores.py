@@ -17,6 +17,7 @@ from pipeline.report import Report
 from pipeline.sessions import discover
 from pipeline.settings import Settings
 from pipeline.store.database import open_database
+from pipeline.store.files import write_json
 from pipeline.store.layout import Layout
 from pipeline.store.sources import sources
 from pipeline.store.themes import ThemeStore
@@ -160,6 +161,25 @@ async def test_recent_turns_are_refined_first(home: wires.Home, monkeypatch: pyt
             "SELECT o.started_at FROM refined r JOIN occurrence o ON o.content_id=r.content_id"
         )
     assert [row[0] >= AT + DAY for row in rows] == [True]
+    await chores.close()
+
+
+@pytest.mark.anyio
+async def test_then_what_a_kept_search_points_to(home: wires.Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.chores.PIECE_TURNS", 1)
+    monkeypatch.setattr("pipeline.chores.RECENT_TURNS", 0)
+    another_turn(home)
+    view = {"query": "gateway", "clusters": [{"sessionId": home.sessions[0].session_id, "hitTurnId": 0}]}
+    write_json(layout_of(home).searches / "search-0123456789ab.json", view)
+    chores = chores_of(home)
+    chores.news()
+    while (step := await chores.step()).detail != "1 turns":
+        assert step.more
+    async with open_database(layout_of(home).database, write=False) as database:
+        rows = await database.rows(
+            "SELECT o.session_id, o.turn_id FROM refined r JOIN occurrence o ON o.content_id=r.content_id"
+        )
+    assert [tuple(row) for row in rows] == [(home.sessions[0].session_id, 0)]
     await chores.close()
 
 
