@@ -125,6 +125,7 @@ def test_broken_hooks_and_a_broken_server_never_disturb_the_client(kimi: Kimi, m
 
 
 def test_hooks_fire_in_print_mode(kimi: Kimi, model: ModelServer) -> None:
+    kimi.env["KIMI_MEMORY_BACKGROUND"] = "0"  # nobody takes the nudge away
     model.say(Reply("Hi."))
     with kimi.started("-p", "Hello") as process:
         process.communicate(timeout=60)

@@ -105,6 +105,7 @@ def test_undo_compaction_and_fork_in_the_interface(kimi: Kimi, model: ModelServe
         Reply("SUMMARY: cats, birds."),
         Reply("Fish swim."),
     )
+    kimi.env["KIMI_MEMORY_BACKGROUND"] = "0"  # nobody takes the nudges away
     with Terminal(kimi) as screen:
         screen.enter("Tell me about cats")
         screen.see("Cats purr.")
@@ -125,6 +126,7 @@ def test_undo_compaction_and_fork_in_the_interface(kimi: Kimi, model: ModelServe
         wait_until(lambda: len(kimi.sessions()) == 2, "the fork")
         (fork,) = {*kimi.sessions()} - {session}
         nudge = kimi.store_root / "nudges" / session
+        wait_until(nudge.exists, "the nudge of the fish's turn")
         nudge.unlink()
         screen.enter("Tell me about snakes")
         screen.see("Snakes hiss.")
