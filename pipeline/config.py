@@ -20,6 +20,8 @@ from pipeline.settings import DEFAULT, SETTINGS, Effective, Scope, Setting, Sett
 __all__ = ["CONFIG_NAME", "SETTINGS", "Effective", "Setting", "Settings", "effective", "load", "settings_for"]
 
 CONFIG_NAME = "config.toml"
+TOMBSTONES_NAME = "tombstones.json"
+"""What a person had forgotten, in each store (pipeline/store/tombstones.py)."""
 
 
 def load(

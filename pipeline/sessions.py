@@ -13,15 +13,17 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pipeline import session_folders, workspaces
-from pipeline.config import CONFIG_NAME, load
+from pipeline.config import CONFIG_NAME, TOMBSTONES_NAME, load
 from pipeline.errors import ConfigError, UnknownWorkspace
 from pipeline.session_folders import EVERYTHING, Agent, Cache, Keeping, Kind, Session
 from pipeline.session_head import derive_title, read_head
 from pipeline.settings import DEFAULT, Settings
-from pipeline.store import tombstones
-from pipeline.store.tombstones import Tombstones
+
+if TYPE_CHECKING:
+    from pipeline.store.tombstones import Tombstones
 
 __all__ = [
     "Agent",
@@ -220,22 +222,32 @@ FORGOTTEN_TITLE = "(forgotten)"
 
 def _kept_by(found: list[Session], settings: Settings, stores: Mapping[str, Settings]) -> list[Session]:
     """The sessions with what may be kept and shown of each."""
-    known: dict[str, tuple[Keeping, Tombstones]] = {}
-    for session in found:
-        name = session.workspace_id
-        if name not in known:
-            known[name] = _keeping(settings, stores.get(name)), tombstones.of_store(settings.store(name))
-    if all(keeping == EVERYTHING and stones.empty for keeping, stones in known.values()):
+    known: dict[str, Keeping] = {}
+    stones: dict[str, Tombstones] = {}
+    for name in {session.workspace_id for session in found}:
+        known[name] = _keeping(settings, stores.get(name))
+        if (settings.store(name) / TOMBSTONES_NAME).exists():
+            from pipeline.store import tombstones  # few stores have any, and a server starts without it
+
+            stones[name] = tombstones.of_store(settings.store(name))
+    if not stones and all(keeping == EVERYTHING for keeping in known.values()):
         return found
     sources = {session.session_id: session.forked_from or session.imported_from for session in found}
-    kept = []
-    for session in found:
-        keeping, stones = known[session.workspace_id]
-        forgotten = stones.of_session(session.session_id, sources)
-        if forgotten is not None and (forgotten.concerns_title or stones.within(session.created_at)):
-            session = replace(session, title=FORGOTTEN_TITLE)
-        kept.append(replace(session, keeping=replace(keeping, forgotten=forgotten)))
-    return kept
+    return [
+        _with_keeping(session, known[session.workspace_id], stones.get(session.workspace_id), sources)
+        for session in found
+    ]
+
+
+def _with_keeping(
+    session: Session, keeping: Keeping, stones: Tombstones | None, sources: Mapping[str, str | None]
+) -> Session:
+    forgotten = stones.of_session(session.session_id, sources) if stones is not None else None
+    if forgotten is None or stones is None:
+        return replace(session, keeping=keeping)
+    told = forgotten.concerns_title or stones.within(session.created_at)
+    title = FORGOTTEN_TITLE if told else session.title
+    return replace(session, title=title, keeping=replace(keeping, forgotten=forgotten))
 
 
 def _keeping(settings: Settings, own: Settings | None) -> Keeping:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from anyio import to_thread
 
+from pipeline.config import TOMBSTONES_NAME
 from pipeline.errors import StoreError
 from pipeline.store import files
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:  # discovery reads the file, long before a database is opened
     from pipeline.store.database import Database
     from stages.wire.blank import Opened
 
-NAME = "tombstones.json"
+NAME = TOMBSTONES_NAME
 VERSION = 1
 COPY, APPLIED = "tombstones", "forgotten"
 """Keys of ``kmp_meta``: the copy of the file, and the number of the last request that is done."""
