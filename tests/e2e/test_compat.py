@@ -39,8 +39,10 @@ def test_every_recorded_sample_is_known(tmp_path: Path) -> None:
     assert seen["turn.prompt"] and not unknown, unknown
 
 
-def test_a_torn_line_is_told(tmp_path: Path) -> None:
+def test_a_damaged_line_is_told_and_a_torn_last_one_is_not(tmp_path: Path) -> None:
+    metadata = json.dumps({"type": "metadata"})
     (tmp_path / "wire.jsonl").write_text(
-        json.dumps({"type": "metadata"}) + '\n{"type":"turn.pro', encoding="utf-8"
+        f'{metadata}\n{{"type":\n{metadata}\n{{"type":"turn.pro', encoding="utf-8"
     )
-    assert survey(tmp_path)[1] == {"record type a line that is no JSON": 1}
+    seen, unknown = survey(tmp_path)
+    assert seen["metadata"] == 2 and unknown == {"record type a line that is no JSON": 1}
