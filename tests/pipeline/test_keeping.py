@@ -119,8 +119,9 @@ def test_an_excluded_workspace_keeps_its_store_until_it_is_forgotten(env: dict[s
     assert turns_in(store_of(env)) == []
 
 
+@pytest.mark.parametrize("command", ["index", "rebuild"])
 def test_newer_redaction_rules_change_an_older_store(
-    env: dict[str, str], home: wires.Home, monkeypatch: pytest.MonkeyPatch
+    command: str, env: dict[str, str], home: wires.Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A store of rules that let a token through: its rows, pages and history lose it, whether the wire is there."""
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -136,6 +137,7 @@ def test_newer_redaction_rules_change_an_older_store(
         connection.execute("UPDATE kmp_meta SET value=0 WHERE key='rules'")
     connection.close()
     shutil.rmtree(home.sessions[1].folder)
+    run(env, command)
     run(env, "index")
     assert traces(store, token.lower()) == [] and (home.sessions[1].session_id, "main", 1) in turns_in(store)
     with sqlite3.connect(store / "refined" / "refined.sqlite") as connection:
