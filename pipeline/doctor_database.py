@@ -224,6 +224,7 @@ async def _drop_unreadable(database: Database, contents: Iterable[int]) -> None:
         await read_again(database, [row[0] for row in lost])
         for table, column in (("occurrence", "content_id"), ("mention", "content_id"), ("refined", "content_id")):
             await database.execute(f"DELETE FROM {table} WHERE {column} IN (SELECT id FROM unreadable)")
+        await database.execute("DELETE FROM entity WHERE id NOT IN (SELECT entity_id FROM mention)")
         await database.execute("DELETE FROM content WHERE id IN (SELECT id FROM unreadable)")
 
 

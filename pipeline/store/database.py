@@ -78,9 +78,11 @@ SCHEMA_1 = (
         content_id INTEGER PRIMARY KEY, version INTEGER NOT NULL, decision INTEGER NOT NULL,
         refined_at INTEGER NOT NULL, body BLOB NOT NULL)""",
     # What refined turns touched, inverted: by entity. A turn's own list is in its refined record.
+    # An entity's id is a digest of its kind and value (pipeline/store/refined.py), so that none is looked up.
+    "CREATE TABLE entity(id INTEGER PRIMARY KEY, kind TEXT NOT NULL, value TEXT NOT NULL)",
     """CREATE TABLE mention(
-        kind TEXT NOT NULL, value TEXT NOT NULL, content_id INTEGER NOT NULL, written INTEGER NOT NULL DEFAULT 0,
-        PRIMARY KEY(kind, value, content_id)) WITHOUT ROWID""",
+        entity_id INTEGER NOT NULL, content_id INTEGER NOT NULL, written INTEGER NOT NULL DEFAULT 0,
+        PRIMARY KEY(entity_id, content_id)) WITHOUT ROWID""",
     FTS,
 )
 

@@ -304,7 +304,8 @@ async def fingerprint(database: Database) -> str:
         "SELECT * FROM spawn ORDER BY 1, 2, 3, 4, 5",
         "SELECT session_id, agent_id, offset, head_hash, tail_hash, complete FROM source ORDER BY 1, 2",
         _REFINED,
-        "SELECT c.digest, m.kind, m.value, m.written FROM mention m JOIN content c ON c.id=m.content_id"
+        "SELECT c.digest, e.kind, e.value, m.written FROM mention m JOIN entity e ON e.id=m.entity_id"
+        " JOIN content c ON c.id=m.content_id"
         " ORDER BY 1, 2, 3",
     ):
         for row in await database.rows(sql):

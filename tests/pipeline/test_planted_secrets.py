@@ -36,6 +36,7 @@ def everything_in(path: Path) -> bytes:
             "session",
             "source",
             "occurrence",
+            "entity",
             "mention",
             "dictionary",
             "kmp_meta",
