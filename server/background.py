@@ -45,8 +45,13 @@ async def keep_up(app: App) -> None:
             await anyio.sleep(AGAIN_S)
 
 
-async def _spaces(app: App) -> list[Space]:
-    return [await app.service.space()]
+async def _spaces(app: App) -> tuple[Space, ...]:
+    """The server's own workspace, where it can be told, and those that calls have opened."""
+    try:
+        await app.service.space()
+    except PipelineError as error:
+        log.info("no workspace of its own: %s", error.message)
+    return app.service.opened
 
 
 async def _work(app: App, space: Space) -> None:

@@ -58,6 +58,11 @@ class Service:
         """The settings in force. Raises ConfigError naming the variable, or the file and key, that is wrong."""
         return settings_for(self.env, workspace_id)
 
+    @property
+    def opened(self) -> tuple[Space, ...]:
+        """The workspaces that calls have asked for so far."""
+        return tuple(self._spaces.values())
+
     async def space(self, named: str | None = None, *, session_id: str | None = None) -> Space:
         """The workspace of a directory (or id); without one that of the session, else the server's directory.
 

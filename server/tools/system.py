@@ -8,6 +8,7 @@ from pathlib import Path
 from anyio import to_thread
 
 from pipeline.answers import local_time
+from pipeline.background_status import background_lines, background_status
 from pipeline.errors import PipelineError
 from pipeline.store.sources import Source, sources
 from server.call import Call
@@ -30,6 +31,7 @@ async def pipeline_status(call: Call) -> str:
         return _run(run)
     lines = [f"workspace {space.label}, store {space.layout.root}"]
     lines += [line async for line in _index(space)]
+    lines += background_lines(await to_thread.run_sync(background_status, space.layout.root))
     if space.last_error:
         lines.append(f"last error: {space.last_error}")
     runs = space.runs.all()
