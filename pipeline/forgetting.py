@@ -36,7 +36,7 @@ from pipeline.store.erasing import (
 )
 from pipeline.store.layout import Layout
 from pipeline.store.theme_record import Ref
-from pipeline.store.themes import ThemeStore
+from pipeline.store.themes import PAGE_ASIDE, ThemeStore
 from pipeline.store.tombstones import Grave, Pending, Period, Tombstones
 from pipeline.store.turns import OCCURRENCE, Occurrence, occurrence
 from pipeline.workers import Workers
@@ -399,6 +399,21 @@ async def _tell_anew(database: Database, layout: Layout, themes: Sequence[str], 
         store = ThemeStore(layout.root)
         await to_thread.run_sync(store.history.forget, store.path(name))
     return untold
+
+
+async def purge_theme(database: Database, layout: Layout, name: str) -> None:
+    """Take what is forgotten out of a theme that was being built meanwhile, with its page and all earlier versions."""
+    stones, _ = await tombstones.current(database)
+    store = ThemeStore(layout.root)
+
+    def purge() -> None:
+        path = store.path(name)
+        pages = [path.with_suffix(".md"), path.with_name(f"{path.stem}{PAGE_ASIDE}.md")]
+        there = tuple(page.relative_to(layout.root).as_posix() for page in pages if page.exists())
+        clean(layout.root, Gone(stones), Pending(files=there, themes=(path.stem,)))
+        store.history.forget(path)
+
+    await to_thread.run_sync(purge)
 
 
 async def emptied(database: Database) -> bool:

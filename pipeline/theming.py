@@ -16,6 +16,7 @@ from anyio import to_thread
 from pipeline.errors import BadInput
 from pipeline.refining import refine_all
 from pipeline.report import Report, ThemeResult
+from pipeline.store import tombstones
 from pipeline.store.database import Database
 from pipeline.store.layout import Layout
 from pipeline.store.refined import refined_among, refined_turns, unrefined
@@ -77,6 +78,7 @@ async def build_theme(
     """
     began = time.monotonic()
     themes = ThemeStore(layout.root)
+    forgotten = await database.meta(tombstones.BEGUN)
     record = await to_thread.run_sync(themes.read, request.name)
     seeds = (
         (record or ThemeRecord(request.name, request.name, None, None))
@@ -91,6 +93,11 @@ async def build_theme(
     turns, stats = await gather(database, seeds, record, workers=workers, report=report)
     turns = [turn for turn in turns if _in_period(turn, request)]
     result = await _persist(database, themes, request, openers, turns, stats)
+    if await database.meta(tombstones.BEGUN) != forgotten:  # what was just written may tell of it
+        from pipeline.forgetting import purge_theme
+
+        await purge_theme(database, layout, request.name)
+        return await build_theme(database, layout, workspace, request, workers=workers, report=report)
     report.seconds += time.monotonic() - began
     report.themes.append(ThemeResult(workspace, *result))
     return report.themes[-1]

@@ -28,8 +28,9 @@ if TYPE_CHECKING:  # discovery reads the file, long before a database is opened
 
 NAME = TOMBSTONES_NAME
 VERSION = 1
-COPY, APPLIED = "tombstones", "forgotten"
-"""Keys of ``kmp_meta``: the copy of the file, and the number of the last request that is done."""
+COPY, APPLIED, BEGUN = "tombstones", "forgotten", "forgetting"
+"""Keys of ``kmp_meta``: the copy of the file, the number of the last request that is done, and of the last one whose
+rows are gone."""
 
 Period = tuple[int | None, int | None]
 
@@ -268,6 +269,7 @@ def _copied(text: str | None) -> Tombstones | None:
 
 async def keep_copy(database: Database, stones: Tombstones) -> None:
     """Keep a copy in the database, in the caller's transaction."""
+    await database.set_meta(BEGUN, stones.number)
     await database.set_meta(COPY, orjson.dumps(encode(replace(stones, pending=Pending()))).decode())
 
 

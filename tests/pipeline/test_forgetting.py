@@ -447,6 +447,33 @@ def test_a_fold_under_way_elsewhere_brings_nothing_back(match: str, home: wires.
     assert traces(tmp_path / "store", match.split()[0]) == []
 
 
+def test_a_theme_being_built_meanwhile_tells_nothing_of_it(
+    env: dict[str, str], home: wires.Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pipeline import theming
+
+    build(env)
+    gather = theming.gather
+    asked: list[bool] = []
+
+    async def slow(*arguments: Any, **named: Any) -> Any:
+        found = await gather(*arguments, **named)
+        if not asked:
+            asked.append(True)
+            command = [sys.executable, "-m", "pipeline.cli", "forget", "--match", MARK, "--yes", "--workspace", CWD]
+            done = await anyio.run_process(command, env={**os.environ, **env})
+            assert done.returncode == 0
+        return found
+
+    monkeypatch.setattr(theming, "gather", slow)
+    run(env, "run", "--theme", "vault", "--keywords", "salary", "--jobs", "1")
+    assert asked and traces(store_of(env)) == []
+    theme = orjson.loads((store_of(env) / "themes" / "vault.json").read_bytes())
+    assert theme["turns"] and (home.sessions[0].session_id, 1) not in [
+        (turn["sessionId"], turn["turnId"]) for turn in theme["turns"]
+    ]
+
+
 def test_a_kill_at_any_instant_leaves_before_or_after(env: dict[str, str], home: wires.Home, tmp_path: Path) -> None:
     build(env)
     whole = tmp_path / "store"
