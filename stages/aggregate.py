@@ -19,6 +19,7 @@ from stages.evidence import Evidence, Stats, blended, evidence
 from stages.expansion import EMPTY, Expansion, expand, sure_turns
 from stages.model import Pointer, RefinedTurn, Theme, TurnKey, Via
 from stages.seeds import Seed, families, prepare, relevance, strength
+from stages.senses import Senses, hints
 
 MEMBER = 0.5
 """Probability from which a turn belongs."""
@@ -26,7 +27,7 @@ ROUNDS = 3
 """Looks at the corpus: each learns from the members that the one before found."""
 CUT_AT = 0.48
 """Where between the means of background and theme the cut lies."""
-MIN_CUT, MAX_CUT = 0.15, 0.8
+MIN_CUT, MAX_CUT = 0.185, 0.8
 COMPANY = 0.55
 """What keeping a typical member's company proves by itself, without any seed."""
 SOLO = 0.62
@@ -127,7 +128,7 @@ def aggregate(
     ordered = in_order(turns)
     items = [evidence(turn) for turn in ordered]
     counted = blended(stats, items)
-    reading = read(kept, items, counted)
+    reading = read(kept, items, counted, name=name)
     pointers = [
         Pointer(verdict.key, item.turn.timestamp, verdict.probability, via)
         for item, verdict in zip(items, reading.verdicts, strict=True)
@@ -163,7 +164,9 @@ def _rank(turn: RefinedTurn) -> tuple[int, str]:
     return (turn.timestamp, repr(turn))
 
 
-def read(seeds: Sequence[str], items: Sequence[Evidence], stats: Stats | None = None) -> Reading:
+def read(
+    seeds: Sequence[str], items: Sequence[Evidence], stats: Stats | None = None, *, name: str = ""
+) -> Reading:
     """Judge every turn for a theme; ``items`` are ordered by session, agent and position."""
     stats = blended(stats, items)
     prepared = prepare(seeds, items, stats)
@@ -176,20 +179,26 @@ def read(seeds: Sequence[str], items: Sequence[Evidence], stats: Stats | None = 
     kin = families(prepared)
     trust = [seed.reliability for seed in prepared]
     found = threads(items, stats)
+    seeded = [relevance(row, trust, kin) for row in table]
+    senses = Senses(found, seeded, stats, known, hints(name, known))
     expansion, chances = EMPTY, [0.0] * len(items)
-    scores = [relevance(row, trust, kin) for row in table]
+    scores = [senses.taught(index, score) for index, score in enumerate(seeded)]
     cut = Cut(1.0, 2.0)
     for turn in range(ROUNDS):
         sure = _sure(scores, chances, cut, first=turn == 0)
-        expansion = expand(items, sure, stats, known)
+        expansion = expand(items, sure, stats, known, senses.where)
         support = [expansion.support(item) for item in items]
         solo = SOLO if expansion.weights else 1.0
         scores = [
-            _both(relevance(row, trust, kin), company, solo)
-            for row, company in zip(table, support, strict=True)
+            senses.lifted(index, _both(senses.meant(index, score), company, solo), company)
+            for index, (score, company) in enumerate(zip(seeded, support, strict=True))
         ]
         cut = adaptive_cut(scores, sure_turns(scores))
-        chances = probabilities(found, [s if c else cut.at for s, c in zip(scores, able, strict=True)], cut)
+        held = [
+            senses.sheltered(index, score, cut.at) if may else cut.at
+            for index, (score, may) in enumerate(zip(scores, able, strict=True))
+        ]
+        chances = probabilities(found, held, cut, senses.priors)
     verdicts = tuple(
         _verdict(item, score, chance, prepared, expansion, cut.at, stats)
         for item, score, chance in zip(items, scores, chances, strict=True)

@@ -15,32 +15,43 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from stages.cues import carries_on, turns_away
+from stages.cues import carries_on, comes_back, turns_away
 from stages.evidence import Evidence, Stats, similarity
 
-PRIOR = 0.14
+PRIOR = 0.111
 """Probability that a new discussion is about the theme before any evidence."""
-PULL = 3.1
+PULL = 5.58
 """Log-odds of the evidence of a typical member; the best have MOST times as much."""
 MOST = 1.2
 AGAINST = 0.8
 """Log-odds, as a share of PULL, of a turn that has nothing of the theme and says something new aloud."""
-FULL_VOICE = 3.8
+FULL_VOICE = 3.4
 """New terms, weighted by rarity, from which a turn speaks fully for itself."""
-KNOWN_VOICE = 0.3
+KNOWN_VOICE = 0.313
 """How much a term counts that the talk before had already."""
-TOLD_VOICE = 0.5
+TOLD_VOICE = 0.561
 """Loudness of a paste without own words, which speaks through its summary."""
 FOLLOWING_VOICE = 0.5
 SHORT_CHARS = 80
 """A short message that carries on (“commit it”, “提交一下”) speaks mostly for what it follows."""
-PAIR_VOICE = 0.45
+PAIR_VOICE = 0.263
 """A pair of Chinese characters is about half a word."""
-SAME_VOICE, SAME_LINK = 0.3, 0.1
-"""What touching the same things as the turns before takes from a turn's own voice, and adds to its link."""
+SAME_VOICE = 0.28
+"""What touching the same things as the turns before takes from a turn's own voice."""
 CONTEXT = 4
 """Turns before it that a turn may be continuing."""
 LONG_PAUSE_MS = 6 * 3_600_000
+LINK_BASE, LINK_VOICE, LINK_LAST, LINK_NEAR, LINK_SAME = 1.57, 2.24, 3.75, 1.2, 0.075
+"""Log-odds that a turn continues: of any, by its voice, by the root of its similarity to the last turn and to the
+closest one, by the same things touched. Fitted to labelled pairs of neighbours, both languages.
+"""
+LINK_ON, LINK_AWAY, LINK_PAUSE = 0.8, 1.32, 1.0
+"""Log-odds of words that carry on, of words that turn away or come back to something, of a long pause."""
+MOST_LINK = 0.97
+GROUND = 0.76
+"""Share of the similarity of strangers that is no similarity."""
+CARRY, QUIET, QUIET_VOICE = 0.55, 0.65, 0.3
+"""How surely membership carries over to a linked turn, and to a quiet one (voice below QUIET_VOICE)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,21 +100,26 @@ def link(before: Sequence[Evidence], after: Evidence, stats: Stats, loudness: fl
     """
     if not before:
         return 0.0
-    shared = max(similarity(item.bag, after.bag, stats) for item in before[-CONTEXT:])
-    value = (
-        0.9
-        - 0.5 * (voice(after, before, stats) if loudness is None else loudness)
-        + 0.5 * shared
-        + SAME_LINK * same_things(after, before, stats)
+    ground = GROUND * stats.ground
+    near = [
+        max(0.0, similarity(item.bag, after.bag, stats) - ground) / (1.0 - ground)
+        for item in before[-CONTEXT:]
+    ]
+    odds = (
+        LINK_BASE
+        - LINK_VOICE * (voice(after, before, stats) if loudness is None else loudness)
+        + LINK_LAST * math.sqrt(near[-1])
+        + LINK_NEAR * math.sqrt(max(near))
+        + LINK_SAME * same_things(after, before, stats)
     )
-    if carries_on(after.own_text):
-        value += 0.15
-    if turns_away(after.own_text):
-        value -= 0.25
+    if comes_back(after.own_text) or turns_away(after.own_text):
+        odds -= LINK_AWAY
+    elif carries_on(after.own_text):
+        odds += LINK_ON
     last = before[-1].turn
     if after.turn.timestamp - (last.ended_at or last.timestamp) > LONG_PAUSE_MS:
-        value -= 0.25
-    return min(0.97, max(0.05, value))
+        odds -= LINK_PAUSE
+    return min(MOST_LINK, max(0.05, 1.0 / (1.0 + math.exp(-odds))))
 
 
 def pull(score: float, cut: Cut, loudness: float) -> float:
@@ -131,36 +147,41 @@ def threads(items: Sequence[Evidence], stats: Stats) -> list[Thread]:
         run = tuple(group)
         before = [run[max(0, index - CONTEXT) : index] for index in range(len(run))]
         voices = tuple(voice(item, b, stats) for b, item in zip(before, run, strict=True))
-        links = tuple(link(b, item, stats, v) for b, item, v in zip(before, run, voices, strict=True))
+        links = tuple(
+            min(QUIET if v < QUIET_VOICE else CARRY, link(b, item, stats, v))
+            for b, item, v in zip(before, run, voices, strict=True)
+        )
         found.append(Thread(run, links, voices))
     return found
 
 
-def probabilities(found: Sequence[Thread], scores: Sequence[float], cut: Cut) -> list[float]:
-    """Each turn's probability of belonging, given its own score; ``scores`` run through all threads in
-    order.
+def probabilities(
+    found: Sequence[Thread], scores: Sequence[float], cut: Cut, priors: Sequence[float]
+) -> list[float]:
+    """Each turn's probability of belonging, given its own score and, should it begin a new discussion, how
+    likely that is about the theme before any evidence. Both run through all threads in order.
     """
     chances: list[float] = []
     for thread in found:
-        own = scores[len(chances) : len(chances) + len(thread.items)]
-        chances += _chain(thread, own, cut)
+        span = slice(len(chances), len(chances) + len(thread.items))
+        chances += _chain(thread, scores[span], cut, priors[span])
     return chances
 
 
-def _chain(thread: Thread, scores: Sequence[float], cut: Cut) -> list[float]:
+def _chain(thread: Thread, scores: Sequence[float], cut: Cut, priors: Sequence[float]) -> list[float]:
     """Forward–backward over one thread."""
     odds = [math.exp(pull(score, cut, loud)) for score, loud in zip(scores, thread.voices, strict=True)]
+    steps = list(zip(thread.links, odds, priors, strict=True))
     forward: list[tuple[float, float]] = []
-    inside, outside = PRIOR, 1.0 - PRIOR
-    for chain, ratio in zip(thread.links, odds, strict=True):
-        total = inside + outside
-        inside, outside = _step(inside / total, outside / total, chain)
+    inside = outside = 0.5
+    for chain, ratio, prior in steps:
+        inside, outside = _step(inside / (inside + outside), chain, prior)
         inside *= ratio
         forward.append((inside, outside))
     backward = [(1.0, 1.0)]
-    for chain, ratio in zip(reversed(thread.links[1:]), reversed(odds[1:]), strict=True):
+    for chain, ratio, prior in reversed(steps[1:]):
         after_in, after_out = backward[-1][0] * ratio, backward[-1][1]
-        fresh = (1.0 - chain) * (PRIOR * after_in + (1.0 - PRIOR) * after_out)
+        fresh = (1.0 - chain) * (prior * after_in + (1.0 - prior) * after_out)
         step_in, step_out = chain * after_in + fresh, chain * after_out + fresh
         total = step_in + step_out
         backward.append((step_in / total, step_out / total))
@@ -171,5 +192,6 @@ def _chain(thread: Thread, scores: Sequence[float], cut: Cut) -> list[float]:
     ]
 
 
-def _step(inside: float, outside: float, chain: float) -> tuple[float, float]:
-    return chain * inside + (1.0 - chain) * PRIOR, chain * outside + (1.0 - chain) * (1.0 - PRIOR)
+def _step(inside: float, chain: float, prior: float) -> tuple[float, float]:
+    stays = chain * inside + (1.0 - chain) * prior
+    return stays, 1.0 - stays

@@ -11,7 +11,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from stages import tokens
 from stages.model import RefinedTurn
@@ -21,20 +21,26 @@ PASTE_CHARS = 1_500
 ANSWER_CHARS = 3_000
 
 OWN_WEIGHT = 1.0
-GIST_WEIGHT = 0.7
+GIST_WEIGHT = 0.855
 WRITTEN_WEIGHT = 0.7
 ENTITY_WEIGHT = 0.4
-ANSWER_WEIGHT = 0.25
+ANSWER_WEIGHT = 0.197
 PASTE_WEIGHT = 0.15
+SPAN_WEIGHT = 0.283
 
 BACKGROUND = 150
 
 GIST_ROOM = 60
 ANSWER_ROOM = 60
 ENTITY_ROOM = 40
+SPAN_ROOM = 12
 """Terms up to which a text speaks at full weight; a longer one names more in passing, so each mention says
 less.
 """
+
+STRIDES = (7, 13, 19, 31)
+UNLIKE, UNLIKE_PAIRS = 0.007, 60
+"""Similarity of strangers in ordinary talk, worth as many pairs: a small corpus may be all about one thing."""
 
 _ENTITY_WEIGHTS = {
     "file": 0.4,
@@ -46,6 +52,22 @@ _ENTITY_WEIGHTS = {
     "issue": 0.7,
 }
 
+NARRATION = frozenset(
+    tokens.tokens(
+        "edited edit wrote write updated update added add created create implemented implement fixed fix removed"
+        " remove deleted changed change pasted output done works working stopped ran run runs running tests test"
+        " testing passed pass passes failed fails committed commit pushed push merged shipped deployed ship"
+        " lint linting linter plan file files code app project feature question current new old now still only"
+        " py js ts tsx jsx md json toml yaml yml css html sql src lib"
+        " pytest npm git grep bash python node npx pnpm yarn cargo make"
+        " 修改了 修改 已加 已改 改为 改成 改好了 提交 已提交 添加 新增 运行 测试 通过 问题 文件 代码 功能 现在 这个 可以"
+        " 决定 因为 不用 没有 还是 已经 建议"
+    )
+)
+"""Words of telling and of any work, in the index's form: they name no subject."""
+NARRATION_RARITY = 0.2
+
+_CODE_SPAN = re.compile(r"(?<!`)`([^`\n]{2,60})`(?!`)")
 _LOG_LINE = re.compile(
     r"""^\s*(?:
         [➜❯$>%✗✓⨯●▲╭│╰×+•|{}\[\]<]            # prompts, boxes, brackets
@@ -71,6 +93,8 @@ class Stats:
     turns: int
     frequency: Mapping[str, int]
     local: Mapping[str, int] = field(default_factory=dict)
+    ground: float = 0.0
+    """How similar two turns are that have nothing to do with one another."""
     _rarities: dict[str, float] = field(default_factory=dict, compare=False, repr=False)
     _norms: dict[int, tuple[Mapping[str, float], float]] = field(
         default_factory=dict, compare=False, repr=False
@@ -93,6 +117,8 @@ class Stats:
             whole = self.turns + BACKGROUND
             times = max(1, self.times(term))
             known = math.log((whole + 1) / (times + 0.5)) / math.log((whole + 1) / 1.5)
+            if term.rpartition(":")[2] in NARRATION:
+                known *= NARRATION_RARITY
             self._rarities[term] = known
         return known
 
@@ -158,6 +184,8 @@ def evidence(turn: RefinedTurn) -> Evidence:
     _add(amounts, own, OWN_WEIGHT)
     _add(amounts, content_terms(gist), GIST_WEIGHT, room=GIST_ROOM)
     _add(amounts, content_terms(turn.answer[:ANSWER_CHARS]), ANSWER_WEIGHT, room=ANSWER_ROOM)
+    spans = " ".join(_CODE_SPAN.findall(f"{own_text}\n{turn.answer[:ANSWER_CHARS]}"))
+    _add(amounts, content_terms(spans), SPAN_WEIGHT, room=SPAN_ROOM, most=2)
     _add(amounts, content_terms(paste), PASTE_WEIGHT)
     _add(amounts, content_terms(" ".join(entities.files_written)), WRITTEN_WEIGHT, room=ENTITY_ROOM, most=1)
     _add(
@@ -197,9 +225,21 @@ def blended(corpus: Stats | None, items: Sequence[Evidence]) -> Stats:
     if corpus is not None and corpus.local:
         return corpus
     local = count(items)
-    if corpus is None or corpus.turns < local.turns:
-        return local
-    return Stats(corpus.turns, corpus.frequency, local.frequency)
+    stats = local
+    if corpus is not None and corpus.turns >= local.turns:
+        stats = Stats(corpus.turns, corpus.frequency, local.frequency)
+    return replace(stats, local=local.frequency, ground=_ground(items, stats))
+
+
+def _ground(items: Sequence[Evidence], stats: Stats) -> float:
+    """The mean similarity of turns of different sessions, a fixed sample; UNLIKE where there are few."""
+    pairs = [
+        similarity(left.bag, right.bag, stats)
+        for apart in STRIDES
+        for left, right in zip(items, items[apart:], strict=False)
+        if left.turn.key.session_id != right.turn.key.session_id
+    ]
+    return (sum(pairs) + UNLIKE_PAIRS * UNLIKE) / (len(pairs) + UNLIKE_PAIRS)
 
 
 def similarity(left: Mapping[str, float], right: Mapping[str, float], stats: Stats) -> float:

@@ -13,14 +13,17 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from stages.evidence import BACKGROUND, Evidence, Stats
+from stages.evidence import BACKGROUND, NARRATION, Evidence, Stats
 
-SURE_SHARE = 0.75
+SURE_SHARE = 0.433
 """A turn is sure when its relevance is at least this share of the best three turns' mean."""
 MAX_TERMS = 32
-MIN_LIFT = 5.0
-MIN_COVER = 0.2
+MIN_LIFT = 4.87
+MIN_COVER = 0.155
 """Share of the sure turns that must have a term before it witnesses."""
+
+ONE_TALK = 0.294
+"""What a term is worth that a single discussion has: its own matter rather than the theme's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,11 @@ def sure_turns(relevances: Sequence[float]) -> tuple[int, ...]:
 
 
 def expand(
-    items: Sequence[Evidence], weights: Mapping[int, float], stats: Stats, known: frozenset[str]
+    items: Sequence[Evidence],
+    weights: Mapping[int, float],
+    stats: Stats,
+    known: frozenset[str],
+    talk: Sequence[int] = (),
 ) -> Expansion:
     """Witness terms shared by the weighted turns; ``known`` (the seeds' own terms) are left out.
 
@@ -63,13 +70,15 @@ def expand(
     mass = sum(weights.values())
     amount: defaultdict[str, float] = defaultdict(float)
     turns: defaultdict[str, int] = defaultdict(int)
+    heard: defaultdict[str, set[int]] = defaultdict(set)
     inside: defaultdict[str, float] = defaultdict(float)
     for index, trust in sorted(weights.items()):
         for term, value in items[index].bag.items():
-            if term not in known and not _is_path_token(term):
+            if term not in known and term not in NARRATION and not _is_path_token(term):
                 amount[term] += trust * value
                 inside[term] += value
                 turns[term] += 1
+                heard[term].add(talk[index] if talk else index)
     common = {term for term, times in turns.items() if times >= max(2, MIN_COVER * len(weights))}
     everywhere: defaultdict[str, float] = defaultdict(float)
     for item in items:
@@ -78,6 +87,7 @@ def expand(
     scored = {
         term: math.sqrt(amount[term] / mass)
         * (inside[term] / everywhere[term])
+        * (1.0 if len(heard[term]) > 1 else ONE_TALK)
         * _surprise(turns[term], len(weights), stats.times(term), stats.turns)
         for term in common
     }

@@ -1,4 +1,4 @@
-"""The bilingual corpus: bilingual.txt as turns, refined like any other, and the labels written into it.
+"""The bilingual corpora: bilingual.txt and clinic.txt as turns, refined like any other, and the labels in them.
 
 ``== id | date | title`` begins a session; ``U`` is what the person wrote (``U[sync]``: a member of the
 theme ``sync``; ``U[sync?]``: acceptable either way), ``A`` the answer, ``W``/``R`` a file written or read,
@@ -16,11 +16,18 @@ from pathlib import Path
 from stages.model import FileTouch, Step, ToolCall, Turn
 from tests.quality.themes.corpus import CorpusTurn, refined_session
 
-SOURCE = Path(__file__).with_name("bilingual.txt")
+HERE = Path(__file__).parent
 THEMES = {
-    "sync": ("note-sync-conflicts", ["sync", "同步", "conflict"]),
-    "pay": ("payment-timeouts", ["支付", "timeout", "billing"]),
+    "bilingual": {
+        "sync": ("note-sync-conflicts", ["sync", "同步", "conflict"]),
+        "pay": ("payment-timeouts", ["支付", "timeout", "billing"]),
+    },
+    "clinic": {
+        "wait": ("waiting-queue", ["排队", "queue", "叫号"]),
+        "find": ("record-search", ["search", "索引", "index"]),
+    },
 }
+"""The corpora, each with its tags and what a person would type: a theme's name and seeds."""
 _USER = re.compile(r"U(?:\[(\w+)(\??)\])? (.*)")
 MINUTE = 60_000
 
@@ -34,23 +41,23 @@ class _Said:
     calls: list[ToolCall] = field(default_factory=list)
 
 
-def bilingual_corpus() -> list[CorpusTurn]:
-    """Every turn, by session and position."""
+def bilingual_corpus(name: str = "bilingual") -> list[CorpusTurn]:
+    """Every turn of ``<name>.txt``, by session and position."""
     found: list[CorpusTurn] = []
-    for session_id, date, title, said in _sessions():
+    for session_id, date, title, said in _sessions(name):
         began = int(datetime.fromisoformat(date).replace(hour=9, tzinfo=UTC).timestamp() * 1000)
         turns = [_turn(position, each, began) for position, each in enumerate(said)]
-        found += refined_session(session_id, turns, "/home/dev/notes", title)
+        found += refined_session(session_id, turns, f"/home/dev/{name}", title)
     return found
 
 
-def labels_json() -> str:
-    """The labels in the corpus, as the text of labels_bilingual.json."""
+def labels_json(corpus: str = "bilingual") -> str:
+    """The labels in the corpus, as the text of ``labels_<corpus>.json``."""
     rows = []
-    for tag, (name, seeds) in THEMES.items():
+    for tag, (name, seeds) in THEMES[corpus].items():
         hits = [
             (each.either, {"sessionId": session_id, "turnId": number})
-            for session_id, _, _, said in _sessions()
+            for session_id, _, _, said in _sessions(corpus)
             for number, each in enumerate(said)
             if each.theme == tag
         ]
@@ -62,12 +69,12 @@ def labels_json() -> str:
                 "either": [ref for either, ref in hits if either],
             }
         )
-    return json.dumps({"corpus": "bilingual", "themes": rows}, ensure_ascii=False, indent=1) + "\n"
+    return json.dumps({"corpus": corpus, "themes": rows}, ensure_ascii=False, indent=1) + "\n"
 
 
-def _sessions() -> list[tuple[str, str, str, list[_Said]]]:
+def _sessions(name: str) -> list[tuple[str, str, str, list[_Said]]]:
     found: list[tuple[str, str, str, list[_Said]]] = []
-    for line in SOURCE.read_text(encoding="utf-8").splitlines():
+    for line in (HERE / f"{name}.txt").read_text(encoding="utf-8").splitlines():
         if line.startswith("== "):
             session_id, date, title = (part.strip() for part in line[3:].split("|"))
             found.append((session_id, date, title, []))

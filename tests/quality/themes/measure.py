@@ -16,12 +16,16 @@ from pathlib import Path
 from stages.aggregate import aggregate
 from stages.discover import discover
 from tests.quality.themes.baselines import any_seed, bm25, key_of
-from tests.quality.themes.bilingual import bilingual_corpus
+from tests.quality.themes.bilingual import THEMES, bilingual_corpus
 from tests.quality.themes.corpus import CorpusTurn, read_corpus
 from tests.quality.themes.labels import Key, Label, read_labels
 
 HERE = Path(__file__).parent
 VARIABLE = "MEMORY_QUALITY_SESSIONS"
+CORPUS_VARIABLE = "KIMI_MEMORY_CORPUS"
+"""A KIMI_CODE_HOME-shaped folder with the recorded project that labels_tnyoffice.json is about."""
+OUTPOST = HERE.parent / "bilingual"
+BUNDLED = {name: HERE / f"labels_{name}.json" for name in THEMES} | {"outpost": OUTPOST / "labels.json"}
 FOUND = 0.5
 """A labelled theme is found by a suggestion whose turns reach this F1."""
 
@@ -135,6 +139,28 @@ def show(name: str, rows: Sequence[Row], turns: Sequence[CorpusTurn], wrong: boo
                 print(f"    {mark} {key[0][:16]} {key[2]:3}  {texts.get(key, '(no such turn)')}")
 
 
+def bundled(corpus: str) -> list[CorpusTurn]:
+    """The turns of a corpus that ships with the tests."""
+    return read_corpus(OUTPOST / "home" / "sessions") if corpus == "outpost" else bilingual_corpus(corpus)
+
+
+def report() -> None:
+    """For ``make quality``: the bundled bilingual corpora, and the recorded project where it is at hand."""
+    for corpus, path in BUNDLED.items():
+        turns = bundled(corpus)
+        labels = read_labels(path)[1]
+        show(corpus, measure(labels, turns), turns, wrong=False)
+        print("discovered: {} of {} labelled themes, {} suggestions".format(*discovered(labels, turns)))
+    home = os.environ.get(CORPUS_VARIABLE)
+    if not home:
+        print(f"\ntnyoffice: skipped, {CORPUS_VARIABLE} names no folder")
+        return
+    turns = read_corpus(Path(home) / "sessions")
+    labels = read_labels(HERE / "labels_tnyoffice.json")[1]
+    show("tnyoffice", measure(labels, turns), turns, wrong=False)
+    print("discovered: {} of {} labelled themes, {} suggestions".format(*discovered(labels, turns)))
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -151,7 +177,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     external = read_corpus(Path(options.sessions)) if options.sessions else None
     for path in options.labels or sorted(HERE.glob("labels_*.json")):
         corpus, labels = read_labels(path)
-        turns = bilingual_corpus() if corpus == "bilingual" else external
+        turns = bilingual_corpus(corpus) if corpus in THEMES else external
         if turns is None:
             print(f"{path.name}: skipped, its corpus is not here (--sessions or {VARIABLE})", file=sys.stderr)
             continue
