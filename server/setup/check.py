@@ -22,7 +22,7 @@ from server.setup.model import InvalidFile
 from server.setup.plan import Files, Options, parts, settled
 from server.setup.wiring import NAME, STARTUP_TIMEOUT_MS, is_our_hook
 
-HOOK_LIMIT_MS = 150
+HOOK_LIMIT_MS, HOOK_RUNS = 150, 3
 CLIENT = {
     "protocolVersion": "2025-11-25",
     "capabilities": {},
@@ -121,13 +121,21 @@ def _hook(files: Files, env: Mapping[str, str]) -> Finding:
     if not hooks:
         return Finding(False, "the hook was not run: config.toml has none of ours")
     event = json.dumps({"hook_event_name": "SetupCheck", "session_id": "check", "cwd": str(Path.cwd())})
-    started = perf_counter()
-    done = subprocess.run(
-        hooks[0]["command"], shell=True, input=event.encode(), capture_output=True, env=dict(env), timeout=30
-    )
-    took = (perf_counter() - started) * 1000
-    quiet = done.returncode == 0 and not done.stdout and not done.stderr
-    if not quiet:
-        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        return Finding(False, f"the hook complains: {said[-1] if said else f'exit code {done.returncode}'}")
+    took = float("inf")
+    for _ in range(HOOK_RUNS):  # the fastest counts: what else this machine does now is not the hook's fault
+        started = perf_counter()
+        done = subprocess.run(
+            hooks[0]["command"],
+            shell=True,
+            input=event.encode(),
+            capture_output=True,
+            env=dict(env),
+            timeout=30,
+        )
+        took = min(took, (perf_counter() - started) * 1000)
+        if done.returncode or done.stdout or done.stderr:
+            said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+            return Finding(
+                False, f"the hook complains: {said[-1] if said else f'exit code {done.returncode}'}"
+            )
     return Finding(took < HOOK_LIMIT_MS, f"the hook answers in {took:.0f} ms")
