@@ -124,14 +124,17 @@ def _hook(files: Files, env: Mapping[str, str]) -> Finding:
     took = float("inf")
     for _ in range(HOOK_RUNS):  # the fastest counts: what else this machine does now is not the hook's fault
         started = perf_counter()
-        done = subprocess.run(
-            hooks[0]["command"],
-            shell=True,
-            input=event.encode(),
-            capture_output=True,
-            env=dict(env),
-            timeout=30,
-        )
+        try:
+            done = subprocess.run(
+                hooks[0]["command"],
+                shell=True,
+                input=event.encode(),
+                capture_output=True,
+                env=dict(env),
+                timeout=30,
+            )
+        except subprocess.TimeoutExpired:
+            return Finding(False, "the hook does not end")
         took = min(took, (perf_counter() - started) * 1000)
         if done.returncode or done.stdout or done.stderr:
             said = done.stderr.decode("utf-8", "replace").strip().splitlines()
