@@ -14,7 +14,6 @@ import os
 import random
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -22,12 +21,13 @@ from typing import Any, Protocol
 import anyio
 from anyio import to_thread
 
-from pipeline import leader
+from pipeline import leader, nudges
 from pipeline.background_status import STATUS
 from pipeline.chore_process import ChoreProcess, Reply
 from pipeline.errors import PipelineError
 from pipeline.idle import SHARED_REASONS, CpuShare, Idle, Quiet
 from pipeline.leader import Leadership
+from pipeline.nudges import Nudges
 from pipeline.sessions import Cache, discover, folders
 from pipeline.settings import Settings
 from pipeline.store import files
@@ -36,7 +36,6 @@ from pipeline.watching import Watching
 
 log = logging.getLogger(__name__)
 
-NUDGES = "nudges"
 
 HEAVY = frozenset(("index", "refine", "theme", "propose"))
 WANTED_S = 30.0
@@ -77,7 +76,7 @@ def watching_for(settings: Settings, on_change: Callable[[frozenset[str]], None]
     return Watching(
         folders(settings),
         on_change,
-        nudges=settings.store_root / NUDGES,
+        nudges=settings.store_root / nudges.FOLDER,
         debounce_ms=tuning.debounce_ms,
         poll_ms=tuning.poll_ms,
         appear_s=tuning.appear_s,
@@ -161,8 +160,7 @@ class Background:
         self._wake = anyio.Event()
         self._news = True
         self._more = True
-        self._urgent: dict[str, int] = {}
-        self._foreign: dict[str, int] = {}
+        self._nudges = Nudges(self.root)
         self._beaten = self._written = self._looked_at = self._worked = float("-inf")
         self._told: dict[str, Any] = {}
         self._turn = turn or anyio.Lock()
@@ -201,11 +199,10 @@ class Background:
 
     async def _lead(self) -> None:
         self.leading, self._news, self._more = True, True, True
-        nudges = self.root / NUDGES
         if self._own_watching:
             self._watching = watching_for(self._settings(), self.changed, self.tuning)
         try:
-            await to_thread.run_sync(files.make_dirs, nudges)
+            await to_thread.run_sync(files.make_dirs, self._nudges.folder)
             async with anyio.create_task_group() as tasks:
                 if self._own_watching and self._watching is not None:
                     tasks.start_soon(self._watching.run)
@@ -233,29 +230,6 @@ class Background:
             self._news = True
         self._wake.set()
 
-    def _take_nudges(self) -> None:
-        """Sessions of ours that a hook says have something new (``<store root>/nudges/<session id>``)."""
-        with suppress(OSError), os.scandir(self.root / NUDGES) as entries:
-            for entry in entries:
-                with suppress(OSError):
-                    touched = entry.stat().st_mtime_ns
-                    if entry.name in self.state.others:
-                        self._foreign[entry.name] = touched
-                    elif self._foreign.get(entry.name) != touched:
-                        self._urgent[entry.name] = touched
-
-    def _drop_nudges(self) -> None:
-        """Those that were dealt with go, unless touched again; others' stay for their leader."""
-        for name, touched in self._urgent.items():
-            path = self.root / NUDGES / name
-            if name not in self.state.mine:
-                self._foreign[name] = touched
-                continue
-            with suppress(OSError):
-                if path.stat().st_mtime_ns == touched:
-                    path.unlink()
-        self._urgent.clear()
-
     # --- the loop -------------------------------------------------------------------------------------------
 
     async def _work(self) -> None:
@@ -263,10 +237,10 @@ class Background:
         urgent = False
         while True:
             self._wake = anyio.Event()
-            await to_thread.run_sync(self._take_nudges)
+            await to_thread.run_sync(self._nudges.take, self.state.others)
             if self._clock() - self._looked_at >= self.tuning.look_s:
                 self._news, self._looked_at = True, self._clock()
-            if self._urgent and not urgent:
+            if self._nudges.waiting and not urgent:
                 urgent, self._news = True, True
             if not (self._news or self._more):
                 if not await self._nothing_to_do():
@@ -333,7 +307,7 @@ class Background:
             self.state.failures = 0
         self._more = reply.more
         if urgent and not reply.more:
-            self._drop_nudges()
+            self._nudges.done(self.state.mine)
             self._news, urgent = True, False  # and then the rest, when it is quiet
         return urgent
 

@@ -12,11 +12,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
-import orjson
 import tenacity
 from anyio import to_thread
 
@@ -24,6 +23,7 @@ from pipeline.catchup import catch_up
 from pipeline.errors import PipelineError
 from pipeline.fold import redactor
 from pipeline.lag import Standing, standing
+from pipeline.news import SEEN, before_compaction, latest, not_looked_at, searched, unrefined_count
 from pipeline.proposing import LATEST_TURNS, drafts, remembered
 from pipeline.refining import refine_all
 from pipeline.report import Report
@@ -37,13 +37,11 @@ from pipeline.store.proposals import Draft, Proposals
 from pipeline.store.refined import Candidate, refined_turns, unrefined
 from pipeline.store.sources import sources
 from pipeline.store.themes import ThemeStore
-from pipeline.store.turns import bodies
 from pipeline.theme_refresh import has_new_evidence, refresh_theme
 from pipeline.theming import theme_candidates
 from pipeline.transient import retrying, told
 from pipeline.upkeep import note_versions, tend_index
 from pipeline.workers import Workers
-from stages.refine import REFINER_VERSION
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +53,6 @@ PIECE_TURNS = 24
 RECENT_TURNS = 400
 PROPOSALS_MOST = 8
 """New proposals a round: a queue that nobody can read helps nobody."""
-SEEN = "background"
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,23 +275,11 @@ class Chores:
         for record in records:
             if record.seeds or record.turns:
                 found |= await theme_candidates(database, record.seeds, record)
-        for session_id, turn_id in await to_thread.run_sync(self._searched):
+        for session_id, turn_id in await to_thread.run_sync(searched, self._layout.searches):
             rows = await database.rows(
                 "SELECT content_id FROM occurrence WHERE session_id=? AND turn_id=?", (session_id, turn_id)
             )
             found.update(row[0] for row in rows)
-        return found
-
-    def _searched(self) -> list[tuple[str, int]]:
-        found = []
-        for path in sorted(self._layout.searches.glob("search-*.json")):
-            view = files.read_json(path)
-            clusters = view.get("clusters") if isinstance(view, dict) else None
-            found += [
-                (str(cluster.get("sessionId")), cluster["hitTurnId"])
-                for cluster in (clusters if isinstance(clusters, list) else [])
-                if isinstance(cluster, dict) and isinstance(cluster.get("hitTurnId"), int)
-            ]
         return found
 
     async def _theme(self) -> Done:
@@ -302,7 +287,7 @@ class Chores:
         database = await self._open()
         todo = self._round
         if todo.themes is None:
-            todo.new, _ = await self._news(database)
+            todo.new, _ = await not_looked_at(database)
             names = [path.stem for path in await to_thread.run_sync(ThemeStore(self._layout.root).paths)]
             todo.themes = names if todo.new else []
         self.queue.themes = len(todo.themes)
@@ -328,10 +313,10 @@ class Chores:
 
     async def _propose(self, urgent: bool) -> Done:
         database = await self._open()
-        new, seen = await self._news(database)
+        new, seen = await not_looked_at(database)
         found = new & set(await latest(database, LATEST_TURNS))
         if urgent:
-            found = await self._before_compaction(database, found)
+            found = await before_compaction(database, found)
         made = await self._queue_drafts(database, found) if found else 0
         self._round.proposed = True
         if not urgent and not self._round.failed:
@@ -352,50 +337,6 @@ class Chores:
 
         return await to_thread.run_sync(queue)
 
-    async def _before_compaction(self, database: Database, found: set[int]) -> set[int]:
-        """Of these contents those of sessions that compacted their context in one of them."""
-        from pipeline.store.codec import unpack
-
-        texts = await bodies(database, sorted(found))
-        compacted = [content_id for content_id, body in texts.items() if unpack(body).compactions]
-        kept: set[int] = set()
-        for content_id in compacted:
-            rows = await database.rows(
-                "SELECT o.content_id FROM occurrence c JOIN occurrence o ON o.session_id=c.session_id"
-                " AND o.agent_id=c.agent_id AND o.position<=c.position WHERE c.content_id=?",
-                (content_id,),
-            )
-            kept.update(row[0] for row in rows)
-        return kept & found
-
-    async def _news(self, database: Database) -> tuple[set[int], str]:
-        """Closed shown contents that no whole round has looked at, and the note to keep once one has."""
-        noted = orjson.loads(await database.meta(SEEN) or "{}")
-        same = noted.get("refiner") == REFINER_VERSION
-        since = noted.get("seen", 0) if same else 0
-        waiting = set(noted.get("open", [])) if same else set()
-        rows = await database.rows(
-            "SELECT c.id, o.open FROM content c JOIN occurrence o ON o.id=c.shown WHERE c.id>?", (since,)
-        )
-        rows = [
-            *rows,
-            *[
-                row
-                for content_id in sorted(waiting)
-                for row in await database.rows(
-                    "SELECT c.id, o.open FROM content c JOIN occurrence o ON o.id=c.shown WHERE c.id=?",
-                    (content_id,),
-                )
-            ],
-        ]
-        last = max((row[0] for row in rows), default=since)
-        note = {
-            "seen": max(last, since),
-            "open": sorted(row[0] for row in rows if row[1]),
-            "refiner": REFINER_VERSION,
-        }
-        return {row[0] for row in rows if not row[1]}, orjson.dumps(note).decode()
-
     def _now_ms(self) -> int:
         return int(self._clock() * 1000)
 
@@ -407,23 +348,3 @@ def _queued(proposals: Proposals, found: Iterable[Draft]) -> int:
             break
         made += bool(proposals.propose(draft)["created"])
     return made
-
-
-async def latest(database: Database, limit: int | None) -> Sequence[int]:
-    """Ids of shown, closed contents, the latest first."""
-    rows = await database.rows(
-        "SELECT c.id FROM content c JOIN occurrence o ON o.id=c.shown WHERE o.open=0"
-        " ORDER BY coalesce(o.started_at, 0) DESC, c.id DESC LIMIT ?",
-        (-1 if limit is None else limit,),
-    )
-    return [row[0] for row in rows]
-
-
-async def unrefined_count(database: Database) -> int:
-    """How many shown, closed turns have no refined record of this version."""
-    row: Any = await database.row(
-        "SELECT count(*) FROM content c JOIN occurrence o ON o.id=c.shown LEFT JOIN refined r ON r.content_id=c.id"
-        " WHERE o.open=0 AND (r.version IS NULL OR r.version<>?)",
-        (REFINER_VERSION,),
-    )
-    return int(row[0])

@@ -242,8 +242,8 @@ def status(workspace: str | None, all_workspaces: bool, as_json: bool) -> None:
 
 
 async def _status(scope: Scope, space: Any) -> dict[str, Any]:
-    from pipeline.chores import unrefined_count
     from pipeline.lag import standing
+    from pipeline.news import unrefined_count
     from pipeline.store.sources import sources
 
     layout = Layout(scope.settings_of(space).store(space.id))

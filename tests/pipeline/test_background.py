@@ -15,10 +15,11 @@ import anyio
 import orjson
 import pytest
 
-from pipeline.background import NUDGES, Background, Tuning
+from pipeline.background import Background, Tuning
 from pipeline.background_status import background_status
 from pipeline.chore_process import ChoreProcess, Reply
 from pipeline.leader import Leadership, owner
+from pipeline.nudges import FOLDER
 from pipeline.settings import Settings
 from pipeline.store.database import open_database
 from pipeline.store.layout import Layout
@@ -168,7 +169,7 @@ async def test_a_nudge_is_read_at_once_and_goes(home: wires.Home) -> None:
     clock = Clock()
     async with running(home, settings=settings_of(home, quiet=3_600), steps=steps, clock=clock) as work:
         await until(lambda: "not quiet" in work.state.doing)
-        nudges = home.root.parent / "store" / NUDGES
+        nudges = home.root.parent / "store" / FOLDER
         (nudges / session).touch()
         work.changed(frozenset())
         await steps.until(2)
