@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint bench soak quality clean
+.PHONY: demo test lint bench soak quality compat clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
@@ -32,6 +32,10 @@ soak: $(STAMP)
 
 quality: $(STAMP)
 	$(BIN)/python -m tests.quality
+
+# The real client's newest version: does it still write what we know?
+compat: $(STAMP)
+	$(BIN)/python -m tests.e2e.compat
 
 clean:
 	rm -rf $(VENV) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist *.egg-info

@@ -30,7 +30,9 @@ async def freshen(
     began = time.monotonic()
     try:
         key = redaction_key(settings.store_root, create=True)
-        async with open_database(layout.database) as database:
+        async with open_database(
+            layout.database, wait_ms=int(max(LEAST, budget - RESERVE) * 1000)
+        ) as database:
             left = budget - RESERVE - (time.monotonic() - began)
             return await catch_up_within(database, sessions, key=key, budget=max(LEAST, left))
     except PipelineError as error:

@@ -108,8 +108,11 @@ transient = tenacity.AsyncRetrying(
 class Database:
     """One connection to a store's database. ``write=False`` opens it read-only."""
 
-    def __init__(self, path: Path, connection: aiosqlite.Connection, *, write: bool) -> None:
+    def __init__(
+        self, path: Path, connection: aiosqlite.Connection, *, write: bool, wait_ms: int | None = None
+    ) -> None:
         self.path = path
+        self.wait_ms = wait_ms
         self.write = write
         self._connection = connection
         self.dictionary: int | None = None
@@ -117,8 +120,9 @@ class Database:
         self._writing = anyio.Lock()
 
     @classmethod
-    async def open(cls, path: Path, *, write: bool = True) -> Self:
-        """Open (``write``: create and migrate) the database.
+    async def open(cls, path: Path, *, write: bool = True, wait_ms: int | None = None) -> Self:
+        """Open (``write``: create and migrate) the database. ``wait_ms`` bounds the wait for another writer, for
+        callers that would rather go without; by default it is long and tried again.
 
         Raises StoreError if the file is no database, is newer than this program, or cannot be written.
         """
@@ -126,7 +130,9 @@ class Database:
             if write:
                 await to_thread.run_sync(_make_private, path)
             try:
-                return await cls._opened(path, "mode=rw" if write else "mode=ro", write=write)
+                return await cls._opened(
+                    path, "mode=rw" if write else "mode=ro", write=write, wait_ms=wait_ms
+                )
             except sqlite3.OperationalError:
                 # On a medium that cannot be written even a reader of a WAL database needs ``immutable``.
                 if write or not await to_thread.run_sync(_is_read_only, path):
@@ -136,13 +142,13 @@ class Database:
             raise store_error(path, error) from error
 
     @classmethod
-    async def _opened(cls, path: Path, how: str, *, write: bool) -> Self:
+    async def _opened(cls, path: Path, how: str, *, write: bool, wait_ms: int | None = None) -> Self:
         # A connection is a thread that keeps the process alive: no cancellation may lose one half made.
         with anyio.CancelScope(shield=True):
             connection = await aiosqlite.connect(
                 f"{path_uri(path)}?{how}", uri=True, isolation_level=None, cached_statements=256
             )
-        self = cls(path, connection, write=write)
+        self = cls(path, connection, write=write, wait_ms=wait_ms)
         try:
             await self._prepare()
         except BaseException:
@@ -151,7 +157,8 @@ class Database:
         return self
 
     async def _prepare(self) -> None:
-        await self._connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
+        wait_ms = BUSY_TIMEOUT_MS if self.wait_ms is None else self.wait_ms
+        await self._connection.execute(f"PRAGMA busy_timeout={wait_ms}")
         await self._connection.execute(f"PRAGMA cache_size=-{CACHE_KIB}")
         await self._connection.execute(f"PRAGMA mmap_size={MMAP_BYTES}")
         await self._connection.execute("PRAGMA temp_store=MEMORY")
@@ -225,9 +232,7 @@ class Database:
         Tasks that share this connection take turns.
         """
         async with self._writing:
-            async for attempt in transient.copy():
-                with attempt:
-                    await self._connection.execute("BEGIN IMMEDIATE")
+            await self._begin()
             try:
                 await self._notice_dictionary()
                 yield
@@ -236,6 +241,14 @@ class Database:
                 with anyio.CancelScope(shield=True):
                     await self._connection.rollback()
                 raise
+
+    async def _begin(self) -> None:
+        if self.wait_ms is not None:
+            await self._connection.execute("BEGIN IMMEDIATE")
+            return
+        async for attempt in transient.copy():
+            with attempt:
+                await self._connection.execute("BEGIN IMMEDIATE")
 
     async def rows(self, sql: str, parameters: Iterable[Any] = ()) -> Sequence[Any]:
         """All rows of a query."""
@@ -314,9 +327,11 @@ def path_uri(path: Path) -> str:
 
 
 @asynccontextmanager
-async def open_database(path: Path, *, write: bool = True) -> AsyncIterator[Database]:
+async def open_database(
+    path: Path, *, write: bool = True, wait_ms: int | None = None
+) -> AsyncIterator[Database]:
     """``Database.open`` as a context."""
-    database = await Database.open(path, write=write)
+    database = await Database.open(path, write=write, wait_ms=wait_ms)
     try:
         yield database
     except sqlite3.Error as error:
