@@ -119,7 +119,9 @@ async def gather(
     turns = await _refined(database, candidates, workers, report)
     stats = await corpus_stats(database)
     shared = await to_thread.run_sync(_shared_terms, seeds, turns, stats)
-    more = await _hits(database, [[term] for term in shared], EXPANSION_HITS)
+    more = await _hits(
+        database, [tokens(term.partition(":")[2]) if ":" in term else [term] for term in shared], EXPANSION_HITS
+    )
     if more - candidates:
         candidates |= await _with_neighbours(database, more)
         turns = await _refined(database, candidates, workers, report)
