@@ -8,19 +8,15 @@ yield spans in byte offsets, and take time linear in the text.
 from __future__ import annotations
 
 import re
-from binascii import Error as Base64Error
-from binascii import a2b_base64
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
+from stages.secret_base64 import BASE64, LONGER, TEXT_IN_BASE64, base64_start, readable, unpacked
 from stages.secret_joins import JOINING, joined, previous_end
 from stages.secret_values import mixed, placeholder, random_looking, user_and_password
 
 RUN = 20
-BLOB_BYTES = 256 * 1024
-"""Base64 longer than this is decoded no further."""
-
 MISSES = 64
 """So many heads of tokens that are none may stand in one run before the rest of it is taken for encoded
 data.
@@ -129,14 +125,8 @@ _SLASH = 47
 _WEBHOOK = re.compile(
     rb"(?:hooks\.)?(slack|discord)(?:app)?\.com/(?:services|workflows|api/webhooks)/(?:[a-z0-9]{1,20}/){1,3}"
 )
-_BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-"
-_URL_SAFE = bytes.maketrans(b"-_", b"+/")
 _ESCAPES = frozenset(b"\\%")
 _ODD = _ESCAPES | frozenset(b"[;")
-_TEXT_IN_BASE64 = re.compile(
-    rb"(?:[A-Za-f][A-HQ-Xg-nw-z0-3][ABEFIJMNQRUVYZcdghklopstwx014589][A-Za-z0-9+/_-]){5}"
-)
-"""RUN characters of base64 that decode to ASCII: of each four, the bits that make a byte's highest are 0."""
 _PARTS = re.compile(rb"[_-]")
 _COLOUR = re.compile(rb"(?<=[\[;])[0-9]{1,3}m")
 _OPENING = frozenset(b"\"'` \t")
@@ -160,7 +150,6 @@ _CONTEXT_ENDS = frozenset(word[-2:] for word in _CONTEXT)
 _NEAR_ENDS = frozenset(_AROUND + JOINING)
 """What is before a run tells something only if, one byte further back, there is one of these (more to strip, or
 the end of a string), or _CONTEXT ends, or a backslash is near; besides marks and UUIDs."""
-_LONGER = frozenset(b"+/")
 _DOTTED = (b"hvs.", b"hvb.", b"hvr.", b"SG.", b"ya29.", b"v1.")
 _BEFORE_DOT = re.compile(rb"(?:hv[sbr]|dp\.[a-z]{2,5}(?:\.[a-z0-9_-]{2,35})?|SG|ya29|v1)\.$")
 _TELEGRAM_ID = re.compile(rb"(?<![0-9])[0-9]{8,10}:$")
@@ -185,7 +174,6 @@ _SCHEME = re.compile(rb"(?:^|[^a-z])(bearer|basic|token|apikey)[ \t]+[\"']?$")
 _SESSION = re.compile(rb"(?:sess(?:ion)?[a-z_.-]{0,12}|[a-z._-]{0,12}sid|jsessionid)[\"']?[=:]\s?[\"']?$")
 _CODE = re.compile(rb"[?&\s\"'](?:code|device_code|auth_code|authorization_code)[\"']?[=:]\s?[\"']?$")
 _OAUTH_NEAR = re.compile(rb"state=|redirect|oauth|callback|grant_type|client_id|scope=")
-_LINE = re.compile(rb"(?:\r?\n|\\n)[ \t]*([A-Za-z0-9+/]{4,}={0,2})(?![^\s\"'\\])")
 
 
 def scan_runs(data: bytes, low: bytes, nested: Nested | None) -> Sequence[Span]:
@@ -202,7 +190,7 @@ def _scan_from(data: bytes, low: bytes, runs: bytes, at: int, nested: Nested | N
 
     This loop runs some thousand times a MB: each test rejects a plain run in a fraction of a microsecond.
     """
-    find, headless, like_text = runs.find, _HEADLESS.match, _TEXT_IN_BASE64.match
+    find, headless, like_text = runs.find, _HEADLESS.match, TEXT_IN_BASE64.match
     escapes = b"\\" in data
     decoded = 0
     while at >= 0:
@@ -225,7 +213,7 @@ def _scan_from(data: bytes, low: bytes, runs: bytes, at: int, nested: Nested | N
             run is None
             or before in _ODD
             or like_text(data, at)
-            or (before in _LONGER and _in_longer(data, low, at))
+            or (before in LONGER and _in_longer(data, low, at))
         ) and not _HEX.match(data, at):
             for found in _in_run(data, low, at, end):
                 yield found
@@ -239,10 +227,10 @@ def _scan_from(data: bytes, low: bytes, runs: bytes, at: int, nested: Nested | N
 
 
 def _in_longer(data: bytes, low: bytes, at: int) -> bool:
-    """Whether a run behind one of _LONGER may be more than a name in a path: a webhook's, or readable base64
+    """Whether a run behind one of LONGER may be more than a name in a path: a webhook's, or readable base64
     with what stands before it.
     """
-    return low.find(b".com/", max(0, at - 64), at) >= 0 or _readable(data, _base64_start(data, at))
+    return low.find(b".com/", max(0, at - 64), at) >= 0 or readable(data, base64_start(data, at))
 
 
 def _near_run(data: bytes, low: bytes, at: int, end: int) -> Span | None:
@@ -271,7 +259,7 @@ def _split(data: bytes, at: int) -> Span | None:
     if stop < 0:
         return None
     left = data[max(0, stop - 64) : stop]
-    start = stop - len(left) + len(left.rstrip(_BASE64))
+    start = stop - len(left) + len(left.rstrip(BASE64))
     value, end = joined(data, start, stop)
     token = token_at(value, 0)
     return Span(start, end, token.kind, value) if token and token.end == len(value) else None
@@ -399,38 +387,9 @@ def _partners(data: bytes, token: Span) -> Iterator[Span]:
             yield Span(match.start(), match.end(), kind, value)
 
 
-def _readable(data: bytes, at: int) -> bool:
-    """Whether the base64 at ``at`` (at least RUN characters) starts like text: nearly nothing else does, so
-    it is hardly ever decoded further.
-    """
-    return _TEXT_IN_BASE64.match(data, at) is not None
-
-
-def _base64_start(data: bytes, start: int) -> int:
-    """Where base64 starts that holds ``/`` or ``+`` before the run at ``start``."""
-    if data[start - 1] not in _LONGER:
-        return start
-    before = data[max(0, start - RUN) : start]
-    return start - len(before) + len(before.rstrip(_BASE64))
-
-
 def _base64(data: bytes, low: bytes, start: int, end: int, nested: Nested) -> tuple[Span | None, int]:
-    """Base64 (wrapped lines joined, UTF-16 too) whose plain text holds a secret, and where the base64 ends.
-
-    Images and other ``data:`` URLs are not decoded unless they are text.
-    """
-    start = _base64_start(data, start)
-    if not _readable(data, start) or low.rfind(b"data:image/", max(0, start - 40), start) >= 0:
-        return None, end
-    parts, stop = [data[start:end]], end
-    while stop - start < BLOB_BYTES and (line := _LINE.match(data, stop)):
-        parts.append(line[1])
-        stop = line.end()
-    whole = b"".join(parts)[:BLOB_BYTES].translate(_URL_SAFE).rstrip(b"=")
-    try:
-        plain = a2b_base64(whole + b"=" * (-len(whole) % 4))
-    except Base64Error:
-        return None, stop
-    if not nested(plain.replace(b"\0", b"")):
-        return None, stop
-    return Span(start, stop, "base64-secret", whole), stop
+    """Base64 whose plain text holds a secret, and where the base64 ends."""
+    start = base64_start(data, start)
+    stop, whole, plain = unpacked(data, low, start, end)
+    found = plain is not None and nested(plain)
+    return Span(start, stop, "base64-secret", whole) if found else None, stop

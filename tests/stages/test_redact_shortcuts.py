@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from stages import redact, secret_rules
 from stages.redact import Redactor
+from stages.secret_base64 import readable
 from tests.stages.look_alikes import LOOK_ALIKES
 from tests.stages.planted_secrets import named_texts, provider_texts, tokens
 
@@ -77,4 +78,4 @@ def test_shortcuts_change_nothing_known(text: str) -> None:
 @given(st.binary(min_size=15, max_size=15), st.booleans())
 def test_readable_is_what_decodes_to_ascii(raw: bytes, ascii: bool) -> None:
     plain = bytes(byte & 127 for byte in raw) if ascii else raw
-    assert secret_rules._readable(b"." + b64encode(plain), 1) == plain.isascii()
+    assert readable(b"." + b64encode(plain), 1) == plain.isascii()
