@@ -29,7 +29,7 @@ FULL_VOICE = 3.4
 """New terms, weighted by rarity, from which a turn speaks fully for itself."""
 KNOWN_VOICE = 0.313
 """How much a term counts that the talk before had already."""
-TOLD_VOICE = 0.561
+TOLD_VOICE = 0.683
 """Loudness of a paste without own words, which speaks through its summary."""
 FOLLOWING_VOICE = 0.5
 SHORT_CHARS = 80
@@ -41,14 +41,14 @@ SAME_VOICE = 0.28
 CONTEXT = 4
 """Turns before it that a turn may be continuing."""
 LONG_PAUSE_MS = 6 * 3_600_000
-LINK_BASE, LINK_VOICE, LINK_LAST, LINK_NEAR, LINK_SAME = 1.57, 2.24, 3.75, 1.2, 0.075
+LINK_BASE, LINK_VOICE, LINK_LAST, LINK_NEAR, LINK_SAME = 1.57, 2.24, 3.75, 1.15, 0.075
 """Log-odds that a turn continues: of any, by its voice, by the root of its similarity to the last turn and to the
 closest one, by the same things touched. Fitted to labelled pairs of neighbours, both languages.
 """
 LINK_ON, LINK_AWAY, LINK_PAUSE = 0.8, 1.32, 1.0
 """Log-odds of words that carry on, of words that turn away or come back to something, of a long pause."""
 MOST_LINK = 0.97
-GROUND = 0.76
+GROUND = 1
 """Share of the similarity of strangers that is no similarity."""
 CARRY, QUIET, QUIET_VOICE = 0.55, 0.65, 0.3
 """How surely membership carries over to a linked turn, and to a quiet one (voice below QUIET_VOICE)."""

@@ -19,7 +19,7 @@ BREAK = 0.39
 """Below this link a new discussion begins."""
 LONGEST = 5
 """Turns of a discussion; a longer one is compared in pieces, or it would be like everything."""
-LONG, STRONG = 4, 0.46
+LONG, STRONG = 4, 0.447
 """In a discussion of LONG turns a term of a single one is left out unless that turn makes much of it."""
 STRANGERS, KIN = 2.36, 6.0
 """Multiples of the corpus' mean likeness up to which two discussions are strangers, and from which they are kin."""
@@ -27,9 +27,9 @@ IMAGINED, STRANGE = 30, 0.018
 """Discussions of other talk imagined beside a small corpus, and the mean likeness there."""
 FEW = 1.11
 """Kin, in full ties, below which their share says less."""
-THING, PAIR = 2.0, 0.5
+THING, PAIR = 2.0, 0.465
 """Weight of a shared file, symbol or other entity, and of a pair of Chinese characters, beside a word."""
-PIVOT = 0.7
+PIVOT = 0.747
 """Share of the mean length that is added to each discussion's own."""
 SAME_SESSION = 0.6
 """Likeness within a session goes without saying."""

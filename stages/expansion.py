@@ -15,11 +15,11 @@ from dataclasses import dataclass
 
 from stages.evidence import BACKGROUND, NARRATION, Evidence, Stats
 
-SURE_SHARE = 0.433
+SURE_SHARE = 0.419
 """A turn is sure when its relevance is at least this share of the best three turns' mean."""
 MAX_TERMS = 32
 MIN_LIFT = 4.87
-MIN_COVER = 0.155
+MIN_COVER = 0.143
 """Share of the sure turns that must have a term before it witnesses."""
 
 ONE_TALK = 0.294

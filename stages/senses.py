@@ -18,17 +18,17 @@ ALONE = 0.58
 """What a seed is worth in a discussion without any company, where others have company."""
 LEARN = 0.41
 """How far such a discussion is learnt from."""
-LIFT, LIFT_POWER, LIFT_ALL = 0.19, 1.5, 0.28
+LIFT, LIFT_POWER, LIFT_ALL = 0.19, 1.5, 0.278
 """What a turn gains where its discussion keeps the theme's company: LIFT, or LIFT_ALL of it without a witness
 term of its own.
 """
 AKIN = 0.4
 """Prior probability that a discussion which keeps the best company is about the theme (of any other: PRIOR)."""
-SHELTER, HEARD = 0.82, 0.05
+SHELTER, HEARD = 0.9, 0.05
 """How much less a turn without evidence speaks against the theme in a discussion that keeps its company, and in
 one where a seed occurs.
 """
-NAMED, NAMED_UNHEARD = 0.87, 0.38
+NAMED, NAMED_UNHEARD = 0.869, 0
 """How much company the words of the theme's name are, and the share of it in a discussion without any seed."""
 PASS = 0.16
 """How much of the theme a discussion without a seed hands on to its own kin."""
