@@ -19,7 +19,7 @@ from anyio import to_thread
 from pipeline.doctor_report import Finding
 from pipeline.errors import PipelineError
 from pipeline.fold import redactor
-from pipeline.forgetting import texts_of
+from pipeline.forgetting_plan import texts_of
 from pipeline.settings import Settings
 from pipeline.store import codec, files
 from pipeline.store.database import Database
