@@ -28,7 +28,7 @@ from pipeline.search_freshness import catch_up_within
 from pipeline.sessions import Session
 from pipeline.settings import Settings
 from pipeline.store import files
-from pipeline.store.database import Database, open_database, store_error
+from pipeline.store.database import Database, store_error
 from pipeline.store.essence import Essence
 from pipeline.store.layout import KEY_BYTES, Layout, redaction_key
 from pipeline.store.material import Usage
@@ -48,6 +48,8 @@ log = logging.getLogger(__name__)
 
 IDLE_READERS = 2
 """Open read connections kept for the next call."""
+PATIENT_S = 3.0
+"""Budget of calls that change something by what the turns say: they had better see all of them."""
 GRACE_S, FIRST_GRACE_S = 0.1, 3.0
 """How much longer than its budget a catch-up is waited for: opening the store, the last commit; the first one in
 a process also compiles the redaction rules and may have to make the store."""
@@ -141,9 +143,7 @@ class Space:
 
         ``ours`` asks for our own tables: the file may be the other server's alone.
         """
-        database = (
-            self._readers.pop() if self._readers else await Database.open(self.layout.database, write=False)
-        )
+        database = self._readers.pop() if self._readers else await self._open(write=False)
         sound = False
         try:
             if ours and not await database.schema_version():
@@ -158,22 +158,33 @@ class Space:
             if sound and len(self._readers) < IDLE_READERS:
                 self._readers.append(database)
             else:
-                with anyio.CancelScope(shield=True):
-                    await database.close()
+                await _close(database)
 
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[Database]:
         """A write connection for this task alone; the store is made when it is new."""
         await to_thread.run_sync(files.make_dirs, self.layout.root)
-        async with open_database(self.layout.database) as database:
+        database = await self._open(write=True)
+        try:
             yield database
+        except sqlite3.Error as error:
+            raise store_error(self.layout.database, error) from error
+        finally:
+            await _close(database)
+
+    async def _open(self, *, write: bool) -> Database:
+        """Opened whole or not at all: a connection's thread must not outlive a cancelled call half open."""
+        with anyio.CancelScope(shield=True):
+            return await Database.open(self.layout.database, write=write)
 
     async def has_index(self) -> bool:
         """Whether there is an index of ours to read. Raises StoreError when the file cannot be read."""
         if not self.layout.database.is_file():
             return False
+        version = 0
         async with self.reading(ours=False) as database:
-            return bool(await database.schema_version())
+            version = await database.schema_version()
+        return version > 0
 
     async def reads_index(self) -> bool:
         """``has_index``, for answers that can do without: what hinders is kept for the status."""
@@ -263,3 +274,9 @@ class Space:
             while self._readers:
                 closing.start_soon(self._readers.pop().close)
             closing.start_soon(to_thread.run_sync, self.searcher.close)
+
+
+async def _close(database: Database) -> None:
+    """Close, also on the way out of a cancelled call: what still runs in the connection's thread ends first."""
+    with anyio.CancelScope(shield=True):
+        await database.close()

@@ -11,7 +11,7 @@ from pipeline.proposing import propose_from_store
 from pipeline.workers import Workers
 from server.call import Call
 from server.pages import fenced, some_lines
-from server.space import Space
+from server.space import PATIENT_S, Space
 from stages.snippet import one_line, shorten
 
 TEXT_CHARS = 700
@@ -37,7 +37,7 @@ async def propose_memories(call: Call) -> str:
 
 async def _propose(space: Space, limit: int) -> str:
     """Queue new proposals; what hinders it is said, the queue is shown all the same."""
-    freshness = await space.freshen()
+    freshness = await space.freshen(PATIENT_S)
     if not await space.reads_index():
         return freshness.reason
     try:

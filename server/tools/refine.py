@@ -14,6 +14,7 @@ from pipeline.store.turns import Occurrence, find
 from pipeline.workers import Workers
 from server.call import Call
 from server.pages import counted, fenced, some_lines
+from server.space import PATIENT_S
 from stages.model import RefinedTurn
 from stages.snippet import one_line
 
@@ -21,7 +22,7 @@ from stages.snippet import one_line
 async def refine_session_turns(call: Call) -> str:
     """Refine what is not refined yet, and show it all."""
     space = await call.space()
-    freshness = await space.freshen()
+    freshness = await space.freshen(PATIENT_S)
     if not await space.has_index():
         raise BadInput(f"sessionId: nothing is read yet: {freshness.reason}")
     async with space.writing() as database:

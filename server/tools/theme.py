@@ -22,7 +22,7 @@ from pipeline.workers import Workers
 from server.call import Call
 from server.pages import counted, fenced, some_lines
 from server.runs import Run
-from server.space import Space
+from server.space import PATIENT_S, Space
 from stages.aggregate import Place
 from stages.discover import Suggestion, suggest_seeds
 from stages.discover import discover as discover_subjects
@@ -95,7 +95,7 @@ def run_text(run: Run, *, joined: bool = False) -> str:
 
 async def _suggest(space: Space, name: str) -> str:
     """Seeds for a new theme. Nothing is built: its scope is confirmed first."""
-    freshness = await space.freshen()
+    freshness = await space.freshen(PATIENT_S)
     seeds: tuple[str, ...] = ()
     if await space.reads_index():
         try:
@@ -282,7 +282,7 @@ async def _refs(space: Space, call: Call) -> list[tuple[Ref, int | None]]:
             "sessionId, turnId: name a turn with both, or a memory with memoryKey",
             hint="search_context and trace_theme give sessionId and turnId.",
         )
-    await space.freshen()
+    await space.freshen(PATIENT_S)
     found: list[Occurrence] = []
     if await space.has_index():
         async with space.reading() as database:

@@ -36,6 +36,7 @@ def env_of(home: Path, store: Path, **more: str) -> dict[str, str]:
         "KIMI_SHARE_DIR": str(home / "no-legacy"),
         "MEMORY_STORE_ROOT": str(store),
         "KIMI_MEMORY_TOOLS": "all",
+        "KIMI_MEMORY_SEARCH_BUDGET_MS": "20000",
         "PATH": os.environ.get("PATH", ""),
         "TZ": "UTC",
         **more,

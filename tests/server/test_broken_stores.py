@@ -167,10 +167,10 @@ async def test_a_corrupt_theme_is_set_aside_and_named(filled: Path) -> None:
 
 
 async def test_a_wrong_config_file_is_named(filled: Path) -> None:
-    (filled / "config.toml").write_text("[search]\nbudget_ms = 'soon'\n", encoding="utf-8")
+    (filled / "config.toml").write_text("[run]\njobs = 'soon'\n", encoding="utf-8")
     async with asked(demo_env(filled.parent)) as server:
         text = await server.fails("search_context", query="x")
-        assert f"{filled / 'config.toml'}: search.budget_ms" in text
+        assert f"{filled / 'config.toml'}: run.jobs" in text
 
 
 async def test_an_excluded_workspace_is_not_read(tmp_path: Path) -> None:
