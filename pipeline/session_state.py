@@ -15,6 +15,8 @@ from typing import Literal, TypeAlias
 
 import orjson
 
+from stages.wire.parts import MS_UNTIL, ms
+
 AgentKind: TypeAlias = Literal["main", "sub", "btw", "fork"]
 JsonObject: TypeAlias = Mapping[str, object]
 
@@ -155,16 +157,15 @@ def parse_workspaces(raw: bytes) -> dict[str, str]:
 
 def milliseconds(value: object) -> int | None:
     """A time as ms since the epoch: ms, seconds or ISO-8601 (WIRE §3). ``None`` for anything else."""
-    if isinstance(value, str):
-        try:
-            moment = datetime.fromisoformat(value)
-        except ValueError:
-            return None
-        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        return round(moment.timestamp() * 1000)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e15:
+    if not isinstance(value, str):
+        return ms(value)
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
         return None
-    return round(value if value > 1e12 else value * 1000)
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    at = round(moment.timestamp() * 1000)
+    return at if 0 < at < MS_UNTIL else None
 
 
 def _lines(raw: bytes) -> Iterator[JsonObject]:

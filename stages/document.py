@@ -94,17 +94,18 @@ def argument_values(args: str) -> Iterator[str]:
 
 
 def _leaves(value: object) -> Iterator[str]:
-    if isinstance(value, str):
-        if value:
-            yield value
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from _leaves(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _leaves(item)
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        yield str(value)
+    pending = [value]  # a list of its own: arguments may be nested deeper than Python calls
+    while pending:
+        value = pending.pop()
+        if isinstance(value, str):
+            if value:
+                yield value
+        elif isinstance(value, dict):
+            pending.extend(reversed(value.values()))
+        elif isinstance(value, list):
+            pending.extend(reversed(value))
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            yield str(value)
 
 
 def _capped(text: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from typing import Any, TypeAlias
@@ -14,11 +13,21 @@ from stages.wire import caps
 Json: TypeAlias = dict[str, Any]
 
 _MS_FROM = 1e12
-_MS_UNTIL = 1e15
+MS_UNTIL = 253_370_764_800_000
+"""The year 9999, ms: no clock of a writer says so, and in no time zone is a time before it past what dates hold."""
+
+_ESCAPE = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
+    re.DOTALL,
+)
+"""An escape in a JSON string; group 1 is a surrogate that has no partner."""
 
 
 def parse(line: bytes) -> Any:
-    """The JSON value of a line, or ``None`` if it is corrupt. Lone surrogates become U+FFFD (WIRE §3)."""
+    """The JSON value of a line, or ``None`` if it is corrupt. Lone surrogates become U+FFFD (WIRE §3).
+
+    Only orjson reads, so that a value is nested at most as deep as it allows (1024) whatever its texts hold.
+    """
     try:
         return orjson.loads(line)
     except orjson.JSONDecodeError:
@@ -26,20 +35,13 @@ def parse(line: bytes) -> Any:
     if b"\\ud" not in line and b"\\uD" not in line:
         return None
     try:
-        value = json.loads(line)
-    except (ValueError, RecursionError):
+        return orjson.loads(_ESCAPE.sub(_paired, line))
+    except orjson.JSONDecodeError:
         return None
-    return _scrub(value)
 
 
-def _scrub(value: Any) -> Any:
-    if isinstance(value, str):
-        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    if isinstance(value, list):
-        return [_scrub(item) for item in value]
-    if isinstance(value, dict):
-        return {_scrub(key): _scrub(item) for key, item in value.items()}
-    return value
+def _paired(escape: re.Match[bytes]) -> bytes:
+    return rb"\ufffd" if escape[1] else escape[0]
 
 
 def obj(value: Any) -> Json:
@@ -71,14 +73,15 @@ def turn_number(value: Any) -> int | None:
 
 
 def ms(value: Any) -> int | None:
-    """A time in milliseconds; numbers up to 1e12 are seconds (WIRE §3)."""
-    if type(value) is int and _MS_FROM < value < _MS_UNTIL:
+    """A time in milliseconds; numbers up to 1e12 are seconds (WIRE §3). ``None`` for what no date holds."""
+    if type(value) is int and _MS_FROM < value < MS_UNTIL:
         return int(value)
     if type(value) is not int and (type(value) is not float or not math.isfinite(value)):
         return None
-    if value <= 0 or value >= _MS_UNTIL:
+    if value <= 0 or value >= MS_UNTIL:
         return None
-    return round(value if value > _MS_FROM else value * 1000)
+    at = round(value if value > _MS_FROM else value * 1000)
+    return at if at < MS_UNTIL else None
 
 
 def texts(parts: Any) -> list[str]:

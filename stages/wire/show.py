@@ -7,9 +7,25 @@ from typing import Any
 
 from stages.wire import tools
 from stages.wire.contract import Origin, Redact
-from stages.wire.parts import Json, joined, ms, obj, origin_name, parse, string, texts, turn_number, word
+from stages.wire.parts import (
+    Json,
+    count,
+    joined,
+    ms,
+    obj,
+    origin_name,
+    parse,
+    string,
+    texts,
+    turn_number,
+    word,
+)
 
 Shown = dict[str, Any]
+
+DEPTH = 100
+"""Levels of a call's arguments that are shown; no tool nests them so deep."""
+TOO_DEEP = "[nested too deep to show]"
 
 
 def whole_turn(data: bytes, origin: Origin, redact: Redact, turn_id: int | None = None) -> list[Shown]:
@@ -105,7 +121,7 @@ class _Reader:
                 self.foreign.add(word(event.get("toolCallId")))
             return
         if kind == "step.begin":
-            self.add("step", at, number=event.get("step"))
+            self.add("step", at, number=count(event.get("step")))
         elif kind == "content.part":
             part = obj(event.get("part"))
             if part.get("type") == "text" and string(part.get("text")):
@@ -141,7 +157,7 @@ class _Reader:
             text = self.redact(joined(payload.get("user_input")))
             self.add("prompt" if opening else "steer", at, origin="user", text=text)
         elif kind == "StepBegin":
-            self.add("step", at, number=payload.get("n"))
+            self.add("step", at, number=count(payload.get("n")))
         elif kind == "ContentPart" and payload.get("type") == "text":
             self.add("text", at, text=self.redact(string(payload.get("text"))))
         elif kind == "ToolCall":
@@ -155,25 +171,31 @@ class _Reader:
             self.add("end", at, status="completed", error="")
 
 
-def _redacted(value: Any, redact: Redact) -> Any:
-    """JSON with every text redacted; a value is shown to the redactor together with its key."""
+def _redacted(value: Any, redact: Redact, room: int = DEPTH) -> Any:
+    """JSON with every text redacted, names too; a value is shown to the redactor together with its name.
+
+    What is nested deeper than ``room`` is left out with a note: writers of JSON stop at a depth of their own.
+    """
     if type(value) is str:
         return redact(value)
+    if type(value) not in (list, dict):
+        return value
+    if not room:
+        return TOO_DEEP
     if type(value) is list:
-        return [_redacted(item, redact) for item in value]
-    if type(value) is dict:
-        return dict(_members(value, redact))
-    return value
+        return [_redacted(item, redact, room - 1) for item in value]
+    return dict(_members(value, redact, room - 1))
 
 
-def _members(value: Json, redact: Redact) -> Iterator[tuple[str, Any]]:
+def _members(value: Json, redact: Redact, room: int) -> Iterator[tuple[str, Any]]:
     for key, item in value.items():
+        name = redact(key)
         if type(item) is not str:
-            yield key, _redacted(item, redact)
+            yield name, _redacted(item, redact, room)
             continue
         lead = f'"{key}": "'
         together = redact(f'{lead}{item}"')
         if together.startswith(lead) and together.endswith('"'):
-            yield key, together[len(lead) : -1]
+            yield name, together[len(lead) : -1]
         else:
-            yield key, redact(item)
+            yield name, redact(item)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from stages.document import ACTIONS_LIMIT, CALL_HEAD, CALL_TAIL, document
+from stages.document import ACTIONS_LIMIT, CALL_HEAD, CALL_TAIL, argument_values, document
 from stages.model import Cut, FileTouch, Steer, Step, ToolCall, Turn
 from stages.snippet import fence
 
@@ -81,6 +81,11 @@ def test_argument_values_are_indexed_without_their_keys() -> None:
     assert (
         document(turn(steps=(Step(1, (), (call("Grep", args),)),))).actions == "tool#Grep\nEADDR.*\n*.ts\n40"
     )
+
+
+def test_arguments_nested_deeper_than_python_calls_are_read() -> None:
+    args = '{"a":' + "[" * 1000 + '"needle"' + "]" * 1000 + "}"
+    assert list(argument_values(args)) == ["needle"]
 
 
 def test_arguments_that_were_cut_short_are_read_as_far_as_they_go() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import orjson
 import pytest
 
 from stages.model import Cut, Truncate
@@ -18,6 +19,7 @@ from stages.split import (
     whole_turn,
 )
 from stages.wire.kimi_code import KimiCode
+from stages.wire.show import TOO_DEEP
 from tests.stages.wire_feed import ORIGIN, Folded, chunks_of, fold, keep
 from tests.stages.wire_lines import T0, V2, cli, meta, wire
 
@@ -162,6 +164,20 @@ def test_a_whole_turn_leaves_out_another_writers_turn_and_our_own_calls() -> Non
     shown = whole_turn(data, ORIGIN, keep, turn_id=1)
     assert [item["kind"] for item in shown] == ["prompt", "step", "call", "result", "text"]
     assert (shown[2]["args"], shown[3]["text"]) == ({}, "")
+
+
+def test_names_of_arguments_are_redacted_and_what_is_nested_too_deep_is_left_out() -> None:
+    v2 = V2()
+    deep: object = "x"
+    for _ in range(400):
+        deep = {"a": [deep]}
+    call = v2.call(0, "c", "mcp__db__query", {"secret": {"secret": 1}, "deep": deep})
+    shown = whole_turn(
+        wire(*v2.opened(0, "q"), v2.begin(0), call), ORIGIN, lambda text: text.replace("secret", "[s]")
+    )
+    args = shown[2]["args"]
+    assert args["[s]"] == {"[s]": 1}
+    assert TOO_DEEP in orjson.dumps(args).decode() and TOO_DEEP in str(args)
 
 
 def test_whole_turns_of_imports_and_of_kimi_cli() -> None:
