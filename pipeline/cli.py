@@ -9,6 +9,7 @@ import logging
 import os
 import signal
 import sys
+from typing import Any
 
 import click
 
@@ -22,7 +23,29 @@ from pipeline.commands.watch import watch
 from pipeline.errors import ExitCode, exit_code
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class _ReaderLeft(Exception):
+    """A closed pipe, in a shape that Click lets through."""
+
+
+class _Commands(click.Group):
+    """Click ends a command whose reader left with code 1, which means a miss here: it gets another error."""
+
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        try:
+            return super().make_context(*args, **extra)
+        except BrokenPipeError as error:
+            raise _ReaderLeft from error
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            raise _ReaderLeft from error
+
+
+@click.group(
+    cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
 @click.version_option(package_name="kimi-memory-pipeline", prog_name="pipeline")
 @click.option("-v", "--verbose", is_flag=True, help="Say on stderr what is being done.")
 def cli(verbose: bool) -> None:
@@ -63,9 +86,8 @@ def invoke(arguments: list[str]) -> int:
         result = cli.main(arguments, standalone_mode=False, prog_name="pipeline")
         sys.stdout.flush()
         return int(result) if isinstance(result, int) else ExitCode.DONE
-    except BrokenPipeError:
-        # The reader of our output left (`pipeline turns | head`): nothing more to say, and no traceback at
-        # exit.
+    except (BrokenPipeError, _ReaderLeft):
+        # `pipeline turns | head`: nothing more to say, and no traceback when Python flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.DONE
     except BaseException as error:

@@ -92,11 +92,15 @@ def _print_turns(reading: Reading, records: list[dict[str, Any]]) -> None:
     click.echo(f"{reading.session.session_id}  {reading.agent.agent_id}")
     for record in records:
         when = _local(record["startedAt"])
-        text = " ".join(clean(record["userText"] or f"({record['origin']})").split())
+        text = _one_line(record["userText"] or f"({record['origin']})", 90)
         mark = " undone" if record["undone"] else ""
-        click.echo(f"  {record['turnId']:>4}  {when}  {record['status']}{mark}  {text[:90]}")
+        click.echo(f"  {record['turnId']:>4}  {when}  {record['status']}{mark}  {text}")
         if record["assistantText"]:
-            click.echo(f"        → {' '.join(clean(record['assistantText']).split())[:100]}")
+            click.echo(f"        → {_one_line(record['assistantText'], 100)}")
+
+
+def _one_line(text: str, limit: int) -> str:
+    return " ".join(clean(text).split())[:limit]
 
 
 def _local(ms: int | None) -> str:
@@ -182,7 +186,8 @@ def sessions(workspace: str | None, all_workspaces: bool, as_json: bool) -> None
     for row in rows:
         mark = " (archived)" if row["archived"] else ""
         click.echo(
-            f"{row['sessionId']}  {_local(row['createdAt'] or row['updatedAt'])}  {clean(row['title'])}{mark}"
+            f"{clean(row['sessionId'])}  {_local(row['createdAt'] or row['updatedAt'])}  "
+            f"{_one_line(row['title'], 100)}{mark}"
         )
     for reason, count in sorted(scope.inventory.skipped.items()):
         if count:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -207,6 +209,22 @@ def test_show_gives_the_turn_whole(shop: dict[str, str]) -> None:
     assert pipeline(shop, "show", "session_4a4724bf", "0").code == 0
 
 
+@pytest.mark.parametrize(
+    "arguments", [["sessions"], ["turns", "--json"], ["show", "session_4a4724bf", "0"], ["--help"]]
+)
+def test_a_reader_that_leaves_is_no_failure(shop: dict[str, str], arguments: list[str]) -> None:
+    away, ours = os.pipe()
+    os.close(away)
+    try:
+        command = [sys.executable, "-m", "pipeline.cli", *arguments]
+        if arguments[0] in ("sessions", "turns"):
+            command += ["--workspace", demo.WORKSPACE]
+        done = subprocess.run(command, env=shop, stdout=ours, stderr=subprocess.PIPE, text=True, check=False)
+    finally:
+        os.close(ours)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_show_answers_from_the_store_when_the_wire_is_gone(tmp_path: Path) -> None:
     home = tmp_path / "home"
     shutil.copytree(demo.home(), home)
@@ -262,3 +280,14 @@ def test_a_read_only_store_says_so(shop: dict[str, str], tmp_path: Path) -> None
     (tmp_path / "store").mkdir(mode=0o500)
     result = run_demo(shop)
     assert result.code == 4 and "permission" in result.err.lower()
+
+
+def test_a_title_is_one_short_line_of_the_list(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    shutil.copytree(demo.home(), home)
+    (state,) = home.glob("sessions/*/session_4a4724bf*/state.json")
+    value = orjson.loads(state.read_bytes())
+    state.write_bytes(orjson.dumps(value | {"title": "a\r\nb\x1b[31m " + "long " * 20_000}))
+    listed = pipeline(environment(home, tmp_path / "store"), "sessions", "--workspace", demo.WORKSPACE)
+    lines = listed.out.splitlines()
+    assert len(lines) == 6 and max(map(len, lines)) < 200 and "a b long" in listed.out
