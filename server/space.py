@@ -175,7 +175,8 @@ class Space:
     async def _open(self, *, write: bool) -> Database:
         """Opened whole or not at all: a connection's thread must not outlive a cancelled call half open."""
         with anyio.CancelScope(shield=True):
-            return await Database.open(self.layout.database, write=write)
+            database = await Database.open(self.layout.database, write=write)
+        return database
 
     async def has_index(self) -> bool:
         """Whether there is an index of ours to read. Raises StoreError when the file cannot be read."""
