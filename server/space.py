@@ -176,7 +176,7 @@ class Space:
         """Opened whole or not at all: a connection's thread must not outlive a cancelled call half open."""
         with anyio.CancelScope(shield=True):
             database = await Database.open(self.layout.database, write=write)
-        return database
+        return database  # noqa: RET504 - a scope may swallow an exception, says its type
 
     async def has_index(self) -> bool:
         """Whether there is an index of ours to read. Raises StoreError when the file cannot be read."""
