@@ -290,11 +290,17 @@ async def bodies(database: Database, content_ids: Sequence[int]) -> dict[int, by
     return found
 
 
-_REFINED = "SELECT c.digest, r.version, r.decision, r.body FROM refined r JOIN content c ON c.id=r.content_id ORDER BY 1"
+_REFINED = (
+    "SELECT c.digest, r.version, r.decision, r.body FROM refined r JOIN content c ON c.id=r.content_id"
+    " WHERE c.shown IS NOT NULL ORDER BY 1"
+)
 
 
 async def fingerprint(database: Database) -> str:
-    """Digest of the store's logical content, free of row ids, clocks and order of work (tests, `doctor`)."""
+    """Digest of the store's logical content, free of row ids, clocks and order of work (tests, `doctor`).
+
+    What was refined counts as far as it is shown: a turn may have been refined before it was undone.
+    """
     digest = hashlib.sha256()
     for sql in (
         "SELECT o.session_id, o.agent_id, o.position, o.turn_id, c.digest, o.status, o.open, o.copied, o.undone,"
@@ -305,7 +311,7 @@ async def fingerprint(database: Database) -> str:
         "SELECT session_id, agent_id, offset, head_hash, tail_hash, complete FROM source ORDER BY 1, 2",
         _REFINED,
         "SELECT c.digest, e.kind, e.value, m.written FROM mention m JOIN entity e ON e.id=m.entity_id"
-        " JOIN content c ON c.id=m.content_id"
+        " JOIN content c ON c.id=m.content_id WHERE c.shown IS NOT NULL"
         " ORDER BY 1, 2, 3",
     ):
         for row in await database.rows(sql):
