@@ -157,7 +157,7 @@ class _Cache(dict[str, str]):
             expanded = _pairs(raw)
             worth_keeping = len(raw) <= 4
         else:
-            expanded = " ".join(_expand(raw[:RAW_LIMIT]))
+            expanded = " ".join(filter(None, _expand(raw[:RAW_LIMIT])))  # a mark alone folds to nothing
             worth_keeping = len(raw) <= 64
         if worth_keeping:
             if len(self) >= CACHE_LIMIT:
