@@ -30,15 +30,18 @@ from stages.model import RefinedTurn, Theme, TurnKey
 from stages.theme_page import Memory, page
 from stages.tokens import STOP_WORDS, tokens
 
-NEIGHBOURS = 5
+NEIGHBOURS = 8
 """Turns before and after a hit, in its session, that are refined and judged with it: follow-ups without
 keywords.
 """
 SEED_HITS = 600
 """Best hits kept a seed (bm25): a seed that occurs everywhere must not have the whole store refined."""
-EXPANSION_TERMS = 8
-EXPANSION_HITS = 40
-"""Second round: this many shared terms, with this many hits each."""
+ROUNDS = 3
+EXPANSION_TERMS = 32
+EXPANSION_HITS = 60
+"""Further rounds: so many terms that the sure turns share are looked for, with so many hits each."""
+EXPANSION_LEAST = 100
+"""A round may add as many turns as the seeds found, and so many in any case."""
 SUGGESTED = 12
 
 
@@ -118,15 +121,32 @@ async def gather(
     candidates = await theme_candidates(database, seeds, record)
     turns = await _refined(database, candidates, workers, report)
     stats = await corpus_stats(database)
-    shared = await to_thread.run_sync(_shared_terms, seeds, turns, stats)
-    more = await _hits(
-        database, [tokens(term.partition(":")[2]) if ":" in term else [term] for term in shared], EXPANSION_HITS
-    )
-    if more - candidates:
-        candidates |= await _with_neighbours(database, more)
+    room = max(EXPANSION_LEAST, len(candidates))
+    for _ in range(ROUNDS):
+        shared = await to_thread.run_sync(_shared_terms, seeds, turns, stats)
+        more = await _kin(database, shared, candidates, room)
+        if not more:
+            break
+        candidates |= more
         turns = await _refined(database, candidates, workers, report)
     report.note_used(database.path, await refined_among(database, candidates))
     return turns, stats
+
+
+async def _kin(database: Database, shared: Sequence[str], known: set[int], room: int) -> set[int]:
+    """Turns that hold what the sure turns share, and their neighbours: the most telling terms first, about as many
+    as the seeds found themselves.
+    """
+    found: set[int] = set()
+    for term in shared:
+        hits = await _hits(
+            database, [tokens(term.partition(":")[2]) if ":" in term else [term]], EXPANSION_HITS
+        )
+        if hits - known - found:
+            found |= await _with_neighbours(database, hits) - known
+        if len(found) >= room:
+            break
+    return found
 
 
 def _in_period(turn: RefinedTurn, request: ThemeRequest) -> bool:
