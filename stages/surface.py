@@ -34,7 +34,7 @@ class Surfaces:
             match = _WORD.fullmatch(word.strip("-./+#'_"))
             if match and len(found) >= 1 and len(word) <= MAX_CHARS:
                 self._words[found[0]][match[0]] += 1
-        grams = set()
+        grams: set[str] = set()
         for run in _HAN.findall(text):
             for size in (2, 3, 4):
                 grams.update(run[start : start + size] for start in range(len(run) - size + 1))
