@@ -14,7 +14,7 @@ from anyio import to_thread
 
 from pipeline.answers import local_time
 from pipeline.errors import BadInput, PipelineError
-from pipeline.reading import origin_of, read_agent
+from pipeline.reading import origin_of, read_agent, shown_records
 from pipeline.sessions import Agent, Session
 from pipeline.store.claims import claim_of
 from pipeline.store.sources import sources
@@ -159,7 +159,9 @@ def _text(
             data = file.read(end - start)
     except OSError as error:
         raise SourceError(agent.wire, Verdict.GONE) from error
-    records = whole_turn(data, origin_of(session, agent), space.redact, turn.turn_id)
+    records = shown_records(
+        session, whole_turn(data, origin_of(session, agent), space.redact, turn.turn_id)
+    )
     head = _heading(session.session_id, agent.agent_id, turn)
     return "\n".join([head, *(line for record in records for line in _record(record, include))])
 
@@ -184,7 +186,7 @@ def _record(record: Mapping[str, Any], include: Include) -> Iterator[str]:
         yield from _call(record, include)
     elif kind == "result":
         yield from _result(record, include)
-    elif kind == "compaction":
+    elif kind == "compaction" and record["text"]:  # one that may retell what was forgotten has none
         yield f"[compaction]\n{record['text']}"
     elif kind == "end" and record.get("error"):
         yield f"[ended: {record['status']}]\n{record['error']}"

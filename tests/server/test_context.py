@@ -266,6 +266,30 @@ async def test_a_turn_that_still_runs_is_read_as_it_stands(tmp_path: Path) -> No
         assert "Done." in await server.ask("load_turn_context", references=[reference])
 
 
+async def test_a_whole_turn_shows_nothing_of_an_excluded_file(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    session = home.session("/home/dev/app", at=START)
+    session.main.turn(
+        "which key does it use?",
+        say("I look.", read("private/keys.txt", "the-inner-key"), read("app.py", "PORT = 3000")),
+        say("", bash("grep -rn KEY .", "private/keys.txt:1:the-inner-key\napp.py:2:KEY from the file")),
+        say("It is read from a file."),
+    )
+    home.write()
+    call = {
+        "references": [{"sessionId": session.session_id, "turnId": 0}],
+        "include": ["args", "results", "diffs"],
+    }
+    env = env_of(home.root, tmp_path / "store")
+    async with asked(env, "/home/dev/app") as server:
+        assert (await server.ask("load_turn_context", **call)).count("the-inner-key") == 2
+    async with asked({**env, "KIMI_MEMORY_EXCLUDE_PATHS": "private/**"}, "/home/dev/app") as server:
+        text = await server.ask("load_turn_context", **call)
+        assert "the-inner-key" not in text and "keys.txt" not in text
+        assert "PORT = 3000" in text and "app.py:2:KEY from the file" in text
+        assert '"excluded": true' in text and "It is read from a file." in text
+
+
 # --- load_more_context and the rest ------------------------------------------------------------------------
 
 
