@@ -164,6 +164,7 @@ class Background:
         self._beaten = self._written = self._looked_at = self._worked = float("-inf")
         self._told: dict[str, Any] = {}
         self._turn = turn or anyio.Lock()
+        self._stumbled = False
         self._own_share, self._own_watching = share is None, watching is None
         self._watching = watching
         self._cache: Cache = {}
@@ -257,11 +258,12 @@ class Background:
                 continue
             if self._news:
                 await to_thread.run_sync(self._take_settings)
+            self._stumbled = False
             urgent = await self._step(urgent)
-            if not await self._beat(not self.state.failures):
+            if not await self._beat(not self._stumbled):
                 return
             await self._write_status()
-            if self.state.failures:
+            if self._stumbled:
                 await self._sleep(self._pause())
 
     def _take_settings(self) -> None:
@@ -293,7 +295,8 @@ class Background:
         news, self._news = self._news, False  # a process that died looks again by itself
         self.state.doing = "working"
         try:
-            reply = await self._steps.step(news=news, urgent=urgent, stop=self.idle.calling)
+            async with self._turn:
+                reply = await self._steps.step(news=news, urgent=urgent, stop=self._must_stop())
         except OSError as error:
             self._news = True
             self._failed(error)
@@ -303,7 +306,9 @@ class Background:
         self._learn(reply)
         if reply.error:
             self._failed(PipelineError(reply.error), reply.chore)
-        elif not reply.stopped:
+        if self.state.facts.get("blocked"):  # nothing can be done before this: after the pause, again
+            self._news = True
+        elif not (reply.error or reply.stopped or reply.more):
             self.state.failures = 0
         self._more = reply.more
         if urgent and not reply.more:
@@ -343,6 +348,7 @@ class Background:
             log.warning("background work on %s: %s", self.workspace, what)
         self.state.error, self.state.error_at = what, time.time_ns() // 1_000_000
         self.state.failures += 1
+        self._stumbled = True
 
     def _pause(self) -> float:
         """Longer with each failure in a row, and never the same for two processes."""

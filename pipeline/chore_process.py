@@ -34,9 +34,9 @@ from pipeline.settings import Settings
 
 log = logging.getLogger(__name__)
 
-POLL_S = 0.015
+POLL_S = 0.01
 """How often it is asked, while a step goes on, whether it has to stop."""
-STOP_S = 0.03
+STOP_S = 0.025
 """How long a step may take to stop; then its process is killed. With the poll this stays below 50 ms."""
 END_S = 2.0
 """How long it may take to end by itself."""
@@ -122,6 +122,8 @@ class ChoreProcess:
             spent = time.monotonic() - began  # at most: it cannot tell any more
             error = "" if killed else f"the process for background work ended with code {code}"
             return Reply(more=True, stopped=killed, killed=killed, cpu=spent, error=error)
+        if killed:  # it answered at the last moment
+            await self.close()
         return self._reply(reply)
 
     def _reply(self, found: dict[str, Any]) -> Reply:
@@ -271,6 +273,7 @@ def _facts(chores: Any) -> dict[str, Any]:
         "stamp": _stamp([agent.wire for session in chores.sessions for agent in session.agents]),
         "queue": chores.queue.as_json(),
         "next": chores.next(),
+        "blocked": chores.blocked,
     }
     if standing is not None:
         facts["wires"], facts["bytes"] = standing.wires, standing.bytes

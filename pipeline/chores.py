@@ -126,6 +126,11 @@ class Chores:
         self._looked = False
         self._round = _Round()
 
+    @property
+    def blocked(self) -> bool:
+        """Whether what everything else needs has failed: nothing more is done until there are news."""
+        return bool(self._round.failed & {"look", "read"})
+
     async def step(self, *, urgent: bool = False) -> Done:
         """Do the next piece. ``urgent``: only read, and propose what a compaction is about to lose.
 

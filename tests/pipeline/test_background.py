@@ -121,6 +121,16 @@ async def rows(home: wires.Home, sql: str) -> list[Any]:
         return [tuple(row) for row in await database.rows(sql)]
 
 
+async def refined_anew(home: wires.Home, work: Background, sql: str, old: Any) -> list[Any]:
+    """The rows once the last one is another than ``old`` and refined (a round may have begun before the change)."""
+    with anyio.fail_after(DEADLINE_S):
+        while True:
+            found = await rows(home, sql)
+            if found[-1][0] != old[0] and found[-1][1] is not None:
+                return found
+            await work.looked.wait()
+
+
 # --- when ----------------------------------------------------------------------------------------------------
 
 
@@ -309,13 +319,11 @@ async def test_a_turn_that_still_runs_is_not_refined_and_one_that_changed_is_ref
         with wire.open("ab") as file:
             file.write(b"".join(lines[middle:]))
         work.changed(frozenset())
-        await up_to_date(work)
-        after = await rows(home, sql)
+        after = await refined_anew(home, work, sql, before[2])
         assert len(after) == 3 and after[2][1] is not None and after[2][0] != before[2][0]
         wire.write_bytes(whole.replace(b"all is well", b"it is broken"))
         work.changed(frozenset())
-        await up_to_date(work)
-        again = await rows(home, sql)
+        again = await refined_anew(home, work, sql, after[2])
         assert again[2][0] != after[2][0] and again[2][1] not in (None, after[2][1])
         assert again[:2] == after[:2]
         assert len(await rows(home, "SELECT 1 FROM refined")) == 3  # nothing of the older ones is left
@@ -409,3 +417,32 @@ async def test_where_kimi_never_ran_nothing_is_made(tmp_path: Path) -> None:
     async with running(empty, steps=Steps()) as work:
         await until(lambda: "nothing was recorded" in work.state.doing)
     assert not (tmp_path / "store").exists()
+
+
+@pytest.mark.anyio
+async def test_when_reading_fails_it_is_tried_again_with_growing_pauses(home: wires.Home) -> None:
+    def answer(number: int) -> Reply:
+        if number < 5:
+            return Reply("read", True, error="the disk is full", facts={"blocked": True})
+        return Reply(more=False, facts={"blocked": False})
+
+    steps = Steps(answer)
+    async with running(home, steps=steps) as work:
+        await steps.until(4)
+        assert work.state.failures >= 3
+        assert all(asked["news"] for asked in steps.asked[1:4])  # from the beginning each time
+        await steps.until(5)
+        await until(lambda: work.state.failures == 0)
+        assert work.state.error == "read: the disk is full"
+
+
+@pytest.mark.anyio
+async def test_workspaces_of_one_process_take_turns(home: wires.Home) -> None:
+    turn = anyio.Lock()
+    steps = Steps()
+    await turn.acquire()
+    async with running(home, steps=steps, turn=turn) as work:
+        await until(lambda: work.state.doing == "working")
+        assert steps.asked == []
+        turn.release()
+        await steps.until(1)
