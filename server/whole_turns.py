@@ -159,9 +159,7 @@ def _text(
             data = file.read(end - start)
     except OSError as error:
         raise SourceError(agent.wire, Verdict.GONE) from error
-    records = shown_records(
-        session, whole_turn(data, origin_of(session, agent), space.redact, turn.turn_id)
-    )
+    records = shown_records(session, whole_turn(data, origin_of(session, agent), space.redact, turn.turn_id))
     head = _heading(session.session_id, agent.agent_id, turn)
     return "\n".join([head, *(line for record in records for line in _record(record, include))])
 
