@@ -9,6 +9,7 @@ import logging
 import os
 import signal
 import sys
+from io import TextIOWrapper
 from typing import Any
 
 import click
@@ -73,11 +74,22 @@ register_upkeep(cli)
 
 def main(arguments: list[str] | None = None) -> None:
     """The console script: runs the command and exits with a code of the table."""
+    _open_streams()
     if hasattr(signal, "SIGTERM"):
         signal.signal(
             signal.SIGTERM, _terminate
         )  # a service manager's stop ends like Ctrl-C: work is committed
     sys.exit(invoke(sys.argv[1:] if arguments is None else arguments))
+
+
+def _open_streams() -> None:
+    """Closed streams (``>&-``) swallow what is written; what a terminal's encoding lacks is shown as ``?``."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8"))
+        elif isinstance(stream, TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
+            stream.reconfigure(errors="replace")
 
 
 def invoke(arguments: list[str]) -> int:
