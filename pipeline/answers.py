@@ -26,6 +26,10 @@ ABOUT_CHARS = {"compact": 0, "normal": 120, "full": 300}
 """How much of a neighbouring turn's question is shown."""
 SCALES = (1.0, 0.8, 0.64, 0.5, 0.4, 0.3, 0.22, 0.16, 0.1, 0.06, 0.04)
 """Shares of those lengths that are tried until an answer fits."""
+LEAST = frozenset({"sessionId", "agentId", "turnId", "position", "timestamp", "score"})
+"""What stays of a hit, with an empty snippet, where nothing else fits."""
+LEAST_CHARS = 400
+"""A bound in which one hit fits, as JSON and as text."""
 QUERY_CHARS = 300
 TITLE_CHARS = 40
 
@@ -146,14 +150,32 @@ class Answer:
             found = answer._json()
             if _size(found) <= limit:
                 return found
-        found = {
+        for hits in (self.hits[:1], ()):
+            found = self._least(hits)
+            if _size(found) <= limit:
+                return found
+        return {}
+
+    def _least(self, hits: tuple[Hit, ...]) -> dict[str, Any]:
+        """The documented fields alone, without texts: with one hit some 330 characters."""
+        return {
             "query": "",
             "totalMatches": self.total,
             "matchMode": self.mode,
-            "hits": [],
+            "stale": self.stale,
+            "incomplete": self.incomplete,
+            "nextCursor": self._first(len(hits)).next_cursor if hits else None,
+            "hits": [
+                {
+                    **{name: value for name, value in _hit_json(hit).items() if name in LEAST},
+                    "snippet": "",
+                    "why": "",
+                }
+                for hit in hits
+            ],
+            "clusters": [],
             "truncated": True,
         }
-        return found if _size(found) <= limit else {}
 
     def _json(self) -> dict[str, Any]:
         return {

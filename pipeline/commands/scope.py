@@ -118,10 +118,10 @@ def day(text: str | None, name: str, *, end: bool = False) -> int | None:
         return None
     try:
         moment = datetime.fromisoformat(text)
-    except ValueError:
+        if end and len(text) == 10:
+            moment += timedelta(days=1, milliseconds=-1)
+        return int(moment.timestamp() * 1000)
+    except (ValueError, OverflowError, OSError):  # the last two: a year at the end of the calendar
         raise BadInput(
             f"{name} {text!r} is no date", hint="Write 2026-06-20, or 2026-06-20T15:00+08:00."
         ) from None
-    if end and len(text) == 10:
-        moment += timedelta(days=1) - timedelta(milliseconds=1)
-    return int(moment.timestamp() * 1000)

@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 import click
 
-from pipeline.answers import Answer, Detail, jump_commands, merged
+from pipeline.answers import LEAST_CHARS, Answer, Detail, jump_commands, merged
 from pipeline.commands.scope import Scope, day, echo_json, json_option, run_async, scope_options
 from pipeline.errors import BadInput, ExitCode
 from pipeline.search import Freshness, Searcher
@@ -28,7 +28,9 @@ QUERIES_BYTES = 4 * 1024 * 1024
 @click.option("--since", metavar="DATE", help="Only turns from this local day (or ISO time) on.")
 @click.option("--until", metavar="DATE", help="Only turns up to the end of this local day (or ISO time).")
 @click.option("--detail", type=click.Choice(get_args(Detail)), default="normal", show_default=True)
-@click.option("--max-chars", type=click.IntRange(min=100), help="A hard bound on the answer's characters.")
+@click.option(
+    "--max-chars", type=click.IntRange(min=LEAST_CHARS), help="A hard bound on the answer's characters."
+)
 @click.option("--cursor", metavar="CURSOR", help="Go on where an earlier answer of this query ended.")
 @click.option(
     "--queries",

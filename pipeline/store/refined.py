@@ -169,7 +169,8 @@ def unpack_refined(body: bytes, decision: bool) -> Refined:
 
 
 async def refined_turns(database: Database, content_ids: Iterable[int] | None = None) -> list[RefinedTurn]:
-    """Refined turns in their shown place, in time order; of ``content_ids`` only, if given.
+    """Refined turns in their shown place, in time order; of ``content_ids`` only, if given. A turn without a
+    time (WIRE §3) has its session's.
 
     A sub-agent's turns lend their text and entities to the turn that called it (design: Identity).
     """
@@ -178,17 +179,18 @@ async def refined_turns(database: Database, content_ids: Iterable[int] | None = 
         await _fill(database, content_ids)
         where = "WHERE c.id IN (SELECT id FROM chosen)"
     found = await database.rows(
-        f"""SELECT {_PLACE}, r.body, r.decision, c.body, s.title
+        f"""SELECT {_PLACE}, r.body, r.decision, c.body, s.title,
+                   coalesce(o.started_at, s.created_at, s.updated_at, 0) AS at
             FROM content c JOIN occurrence o ON o.id=c.shown JOIN refined r ON r.content_id=c.id
             LEFT JOIN session s ON s.session_id=o.session_id {where}
-            ORDER BY coalesce(o.started_at, 0), o.session_id, o.agent_id, o.position"""
+            ORDER BY at, o.session_id, o.agent_id, o.position"""
     )
     lent = await _lent(database)
     turns = []
     for row in found:
         place = occurrence(row)
         turn = _refined_turn(
-            place, unpack_refined(row[21], bool(row[22])), unpack(row[23], place), row[24] or ""
+            place, unpack_refined(row[21], bool(row[22])), unpack(row[23], place), row[24] or "", row[25]
         )
         for child in lent.get((place.session_id, place.agent_id, place.position), ()):
             turn = _lend(turn, child)
@@ -196,13 +198,13 @@ async def refined_turns(database: Database, content_ids: Iterable[int] | None = 
     return turns
 
 
-def _refined_turn(place: Occurrence, refined: Refined, turn: Turn, title: str) -> RefinedTurn:
+def _refined_turn(place: Occurrence, refined: Refined, turn: Turn, title: str, at: int) -> RefinedTurn:
     said = [turn.user_text or "", *(steer.text for steer in turn.live_steers if steer.human)]
     return RefinedTurn(
         key=TurnKey(place.session_id, place.agent_id, place.position, place.turn_id, place.opener_digest),
         origin=place.origin,
         status=turn.status,
-        timestamp=place.started_at or 0,
+        timestamp=at,
         user_text="\n".join(text for text in said if text),
         answer=final_text(turn.live_steps) or "",
         refined=refined,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipeline.answers import LEAST_CHARS
 from server.surface import Schema, Tool, choice, number, switch, text, texts
 
 REFERENCE: Schema = {
@@ -49,7 +50,7 @@ TOOLS = (
             "cluster_gap_seconds": number("a longer pause splits a cluster", most=86_400, default=90),
             "max_cluster_size": number(least=1, most=200, default=15),
             "detail": choice("compact", "normal", "full", default="compact"),
-            "max_output_chars": number(least=300, most=45_000, default=6000),
+            "max_output_chars": number(least=LEAST_CHARS, most=45_000, default=6000),
             "cursor": text("from the answer before"),
             "format": choice("text", "json", default="text"),
             "save_view": switch("keep it for list_search_views"),

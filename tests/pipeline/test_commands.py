@@ -7,6 +7,8 @@ import re
 import shutil
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ import orjson
 import pytest
 
 import pipeline.demo as demo
+from pipeline.commands.scope import day
+from pipeline.errors import BadInput
 from tests.pipeline.command_line import Result, environment, pipeline
 from tests.pipeline.store_cases import SAMPLES
 
@@ -280,6 +284,57 @@ def test_a_read_only_store_says_so(shop: dict[str, str], tmp_path: Path) -> None
     (tmp_path / "store").mkdir(mode=0o500)
     result = run_demo(shop)
     assert result.code == 4 and "permission" in result.err.lower()
+
+
+def test_a_turn_without_a_time_has_its_sessions(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    shutil.copytree(demo.home(), home)
+    for wire in home.glob("sessions/*/*/agents/*/wire.jsonl"):
+        wire.write_bytes(re.sub(rb',"time":\d+', b"", wire.read_bytes()))
+    env = environment(home, tmp_path / "store")
+    run_demo(env)
+    rows = pipeline(env, "trace", demo.THEME, "--workspace", demo.WORKSPACE, "--format", "json").json["turns"]
+    assert rows and all(row["timestamp"].startswith("2026-11-") for row in rows)
+    assert (
+        "1970" not in pipeline(env, "trace", demo.THEME, "--workspace", demo.WORKSPACE, "--format", "md").out
+    )
+
+
+@pytest.fixture(params=["UTC", "Asia/Shanghai", "America/Los_Angeles"])
+def zone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    with monkeypatch.context() as patched:
+        patched.setenv("TZ", request.param)
+        time.tzset()
+        yield request.param
+    time.tzset()
+
+
+@pytest.mark.parametrize("end", [False, True])
+@pytest.mark.parametrize("date", ["0001-01-01", "9999-12-31", "9999-12-31T23:59:59.999999"])
+def test_dates_at_the_ends_of_the_calendar_are_bounds_or_bad_input(zone: str, date: str, end: bool) -> None:
+    try:
+        assert isinstance(day(date, "--since", end=end), int)
+    except BadInput as error:
+        assert "is no date" in str(error)
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "gbk", "latin-1"])
+def test_what_an_encoding_lacks_does_not_end_a_command(shop: dict[str, str], encoding: str) -> None:
+    env = shop | {"PYTHONIOENCODING": encoding, "KIMI_MEMORY_SEARCH_BUDGET_MS": "60000"}
+    for arguments in (["turns"], ["search", "cookie 😀"], ["sessions"], ["search", "cookie", "--json"]):
+        command = [sys.executable, "-m", "pipeline.cli", *arguments, "--workspace", demo.WORKSPACE]
+        done = subprocess.run(command, env=env, capture_output=True, check=False)
+        assert done.returncode == 0 and b"session_" in done.stdout, done.stderr
+
+
+def test_closed_streams_do_not_end_a_command(shop: dict[str, str]) -> None:
+    for streams in (">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"):
+        for more in ("", " --json"):
+            command = f'"$0" -m pipeline.cli sessions --workspace "$1"{more} {streams}'
+            done = subprocess.run(
+                ["sh", "-c", command, sys.executable, demo.WORKSPACE], env=shop, check=False
+            )
+            assert done.returncode == 0, (streams, more)
 
 
 def test_a_title_is_one_short_line_of_the_list(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import orjson
 import pytest
 from click.testing import CliRunner, Result
 
+from pipeline.answers import DETAILS, LEAST_CHARS
 from pipeline.commands.search import search
 from pipeline.errors import BadInput
 from tests.pipeline.search_cases import AT, CWD, MINUTE
@@ -28,6 +30,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
         "KIMI_CODE_HOME": home.root,
         "KIMI_SHARE_DIR": tmp_path / "none",
         "MEMORY_STORE_ROOT": tmp_path / "store",
+        "KIMI_MEMORY_SEARCH_BUDGET_MS": 60_000,
     }.items():
         monkeypatch.setenv(name, str(value))
 
@@ -50,6 +53,20 @@ def test_a_verified_miss_is_exit_1(run: Run) -> None:
     result = run("palladium", "--json")
     assert result.return_value == 1
     assert orjson.loads(result.stdout)["hits"] == []
+
+
+@pytest.mark.parametrize("detail", DETAILS)
+@pytest.mark.parametrize("form", [["--json"], []])
+def test_the_least_bound_has_room_for_a_hit(run: Run, detail: str, form: list[str]) -> None:
+    result = run("zirconium port", *form, "--detail", detail, "--max-chars", str(LEAST_CHARS))
+    assert result.return_value == 0 and len(result.stdout.strip()) <= LEAST_CHARS
+    if not form:
+        assert re.search(r"session_\S+  turn 0", result.stdout)
+        return
+    found = orjson.loads(result.stdout)
+    assert {"totalMatches", "matchMode", "stale", "incomplete", "nextCursor", "clusters"} <= found.keys()
+    (hit,) = found["hits"]
+    assert {"sessionId", "agentId", "turnId", "timestamp", "score", "snippet", "why"} <= hit.keys()
 
 
 def test_json_is_alone_and_bounded(run: Run) -> None:
