@@ -11,7 +11,8 @@ from typing import Any, Literal, TypeAlias
 
 Schema: TypeAlias = dict[str, Any]
 Effect: TypeAlias = Literal["read", "write", "overwrite"]
-"""What a call may do to the store: nothing, add to it, or replace or remove what is there (restorably)."""
+"""What a call may do to the store: nothing, add to it, or replace or remove what is there (restorably, but
+for `forget`)."""
 
 DEFAULT_CHARS, ALL_CHARS = 16_000, 28_000
 """Budgets of the default and of the whole list, as ``json.dumps(tools, ensure_ascii=False)``."""

@@ -108,6 +108,28 @@ TOOLS = (
         default=False,
     ),
     Tool(
+        "forget",
+        "Forget turns for good, only when the user asks to: in the index, themes, searches, proposals, and on the "
+        "disk; no rescan brings them back. Name one of: session (with turnId: that turn), time range, theme, match, "
+        "everything. Without confirm nothing is changed: returns what would go and stay. Show that to the user first.",
+        "forgetting:forget",
+        "overwrite",
+        {
+            "sessionId": text("alone: also what is said in it later"),
+            "turnId": number("only this turn, with its sub-agents and copies", most=10_000_000),
+            "agentId": text(),
+            "position": number("where two turns share a number", most=10_000_000),
+            "since": text("local day or ISO time"),
+            "until": text("inclusive"),
+            "theme": text("it and all its turns", most=200),
+            "match": text("turns that hold this text, any case", most=2000),
+            "everything": switch("all turns of the workspace up to now"),
+            "memories": switch("also memories written from them"),
+            "confirm": switch("do it"),
+        },
+        default=False,
+    ),
+    Tool(
         "open_memory_dashboard",
         "Where a person finds everything as files to read; opens nothing.",
         "system:open_memory_dashboard",
