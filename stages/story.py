@@ -61,6 +61,8 @@ def story(theme: Theme, turns: Mapping[Place, RefinedTurn], words: Words, zone: 
     decided_on = ""
     for cluster, text in _turning_points(clusters):
         when = day(_date(cluster.start, zone), words)
+        if text and is_told(text, " ".join(sentences)):
+            continue
         sentence = _turned(cluster, text, words, "" if when == told else when)
         if len(sentence) > budget:
             continue
@@ -72,8 +74,14 @@ def story(theme: Theme, turns: Mapping[Place, RefinedTurn], words: Words, zone: 
             sentences.append(sentence)
         told, decided_on = when, when if text else ""
     if last is not first:
-        sentences.append(_stands(last, _closing(last, turns), words, zone, told))
-    return ("" if words.chinese else " ").join(sentences)
+        sentences.append(_stands(last, _closing(last, turns), words, zone, told, " ".join(sentences)))
+    return ("" if words.chinese else " ").join(filter(None, sentences))
+
+
+def is_told(text: str, where: str) -> bool:
+    """Whether a decision, without its label and full stop, is quoted whole in a text on one line."""
+    said = " ".join(without_label(text).split()).rstrip(".。").replace("<", "&lt;")
+    return bool(said) and said in where
 
 
 def _opening(cluster: Cluster, turns: Mapping[Place, RefinedTurn]) -> str:
@@ -144,10 +152,15 @@ def _turned(cluster: Cluster, decided: str, words: Words, when: str) -> str:
     return f"{lead}, {_quote(asked)}: {said}" if asked else f"{lead}: {said}"
 
 
-def _stands(cluster: Cluster, summary: str, words: Words, zone: tzinfo, told: str) -> str:
+def _stands(cluster: Cluster, summary: str, words: Words, zone: tzinfo, told: str, before: str) -> str:
+    """Where it stands; only the day (if it is a new one) where that was told ``before``."""
     when = day(_date(cluster.end, zone), words)
     asked, outcome = parts(summary)
     said = _close(clip(outcome or asked, OUTCOME_CHARS))
+    if is_told(said, before):
+        if when == told:
+            return ""
+        return f"最后一次谈到是{when}。" if words.chinese else f"It was last taken up on {when}."
     if words.chinese:
         return f"最后（{when}）：{said}"
     return f"It was last taken up {'the same day' if when == told else f'on {when}'}: {said}"

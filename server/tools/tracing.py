@@ -27,9 +27,9 @@ from stages.page_words import CHINESE, ENGLISH
 from stages.refine import refine
 from stages.refining.prose import is_chinese
 from stages.snippet import clean, defuse, one_line, shorten
-from stages.story import open_ends, story
+from stages.story import is_told, open_ends, parts, story, without_label
 
-QUESTION_CHARS, ANSWER_CHARS, LATER_CHARS = 300, 600, 140
+QUESTION_CHARS, ANSWER_CHARS, STUB_CHARS = 300, 600, 40
 FILES = 10
 
 
@@ -187,12 +187,14 @@ def _head(trace: Trace) -> str:
 def _lines(trace: Trace, *, content: bool) -> Iterator[str]:
     theme = trace.theme
     words = CHINESE if is_chinese(" ".join(cluster.summary for cluster in theme.clusters)) else ENGLISH
-    if told := story(theme, trace.turns, words, LocalZone()):
-        yield one_line(told)
+    # A single cluster tells itself: its story would only say it twice.
+    told = one_line(story(theme, trace.turns, words, LocalZone())) if len(theme.clusters) > 1 else ""
+    if told:
+        yield told
         yield ""
     later = later_decisions(theme)
     rows: list[tuple[int, list[str]]] = [
-        (cluster.start, list(_cluster_lines(trace, cluster, later, content=content)))
+        (cluster.start, list(_cluster_lines(trace, cluster, later, told, content=content)))
         for cluster in theme.clusters
     ]
     rows += [(turn.timestamp or 0, list(_loose_lines(trace, turn, content=content))) for turn in trace.loose]
@@ -202,23 +204,39 @@ def _lines(trace: Trace, *, content: bool) -> Iterator[str]:
 
 
 def _cluster_lines(
-    trace: Trace, cluster: Cluster, later: Mapping[tuple[str, int], tuple[Later, ...]], *, content: bool
+    trace: Trace,
+    cluster: Cluster,
+    later: Mapping[tuple[str, int], tuple[Later, ...]],
+    told: str,
+    *,
+    content: bool,
 ) -> Iterator[str]:
+    """A cluster. A decision is quoted once: where the story ``told`` it already, it is named by its beginning."""
     agent = "" if cluster.agent_id == "main" else f" {cluster.agent_id}"
     yield f"{local_time(cluster.start)}  {cluster.session_id}{agent}  {_numbers(cluster.turn_ids)}"
-    if cluster.summary:
-        yield f"   {one_line(cluster.summary)}"
+    if summary := _undecided(cluster):
+        yield f"   {summary}"
     for ordinal, (turn_id, text) in enumerate(cluster.decisions):
-        yield f"   decided (turn {turn_id}): {one_line(text)}"
+        said = one_line(text)
+        if is_told(text, told):
+            said = one_line(without_label(text))
+            said = f"{shorten(said, min(STUB_CHARS, len(said) // 2))} (quoted at the top)"
+        yield f"   decided (turn {turn_id}): {said}"
         for other in later.get((cluster.id, ordinal), ())[:3]:
             when = local_time(other.at)[:10]
-            said = shorten(one_line(other.text), LATER_CHARS)
-            yield f"      later on the same subject: {when} {other.session_id} turn {other.turn_id}: {said}"
+            yield f"      later on the same subject: {when} {other.session_id} turn {other.turn_id}"
     if cluster.files:
         yield f"   files: {', '.join(cluster.files)}"
     if content:
         for position in cluster.positions:
             yield from _content(trace.turns.get((cluster.session_id, cluster.agent_id, position)))
+
+
+def _undecided(cluster: Cluster) -> str:
+    """A cluster's summary without the outcome that its decisions say in full."""
+    decided = " ".join(one_line(text) for _, text in cluster.decisions)
+    asked, outcome = parts(one_line(cluster.summary))
+    return asked if outcome and is_told(outcome.rstrip("…"), decided) else one_line(cluster.summary)
 
 
 def _loose_lines(trace: Trace, turn: ThemeTurn, *, content: bool) -> Iterator[str]:

@@ -26,6 +26,7 @@ from tests.server.cases import (
     files_of,
     golden,
 )
+from tests.wires import Home, edit, say
 
 pytestmark = pytest.mark.anyio
 KEYWORDS = list(samples.KEYWORDS)
@@ -174,6 +175,38 @@ async def test_a_trace_tells_the_story_by_turn_time(demo: Asked) -> None:
     golden("trace_theme", text, demo.store_root)
     assert text.index(REVIEW) < text.index(f"2026-11-13 09:50  {REFRESH}")
     assert "later on the same subject: 2026-11-13" in text
+
+
+@pytest.mark.parametrize("chinese", [False, True])
+async def test_a_trace_quotes_a_decision_once(tmp_path: Path, chinese: bool) -> None:
+    asks = ["Where do we keep the refresh token?", "Which table holds the refresh token?", "Does it rotate?"]
+    said = [
+        "Decided: the refresh token goes into an httpOnly cookie, never into localStorage.",
+        "Decided: the refresh token is hashed in the Postgres table, not in Redis.",
+        "Decided: the refresh token rotates at every use, an old one ends the session.",
+    ]
+    if chinese:
+        asks = ["刷新令牌放在哪里？", "刷新令牌存在哪张表？", "刷新令牌要轮换吗？"]
+        said = [
+            "决定：刷新令牌放进 httpOnly cookie，不放 localStorage。",
+            "决定：刷新令牌的哈希存进 Postgres 表，不放 Redis。",
+            "决定：刷新令牌每次使用都轮换，旧的令牌会结束会话。",
+        ]
+    home = Home(tmp_path / "home")
+    for day, (asked_for, decided) in enumerate(zip(asks, said, strict=True)):
+        session = home.session("/home/dev/app", at=1_796_033_702_000 + day * 86_400_000)
+        session.main.turn(
+            asked_for, say("I look.", edit("auth.py", f"A = {day}", f"A = {day + 1}")), say(decided)
+        )
+        home.write()
+        async with asked(env_of(home.root, tmp_path / "store"), "/home/dev/app") as server:
+            await server.ask(
+                "run_theme", theme="tokens", keywords=["刷新令牌" if chinese else "refresh token"]
+            )
+            text = await server.ask("trace_theme", theme="tokens")
+        for each in said[: day + 1]:
+            assert text.count(each.partition("：" if chinese else ": ")[2].rstrip(".。")) == 1, text
+        assert text.count(session.session_id) >= 1 and text.count("decided (turn 0)") == day + 1
 
 
 async def test_a_trace_shows_what_was_said_though_nothing_is_refined(demo: Asked) -> None:
