@@ -48,7 +48,10 @@ async def examine(
 
     found = list(await to_thread.run_sync(_surroundings, settings, inventory, fix))
     if not layout.root.is_dir():
-        return [*found, Finding("store", "note", f"{layout.root}: not made yet", hint="`pipeline index` makes it.")]
+        return [
+            *found,
+            Finding("store", "note", f"{layout.root}: not made yet", hint="`pipeline index` makes it."),
+        ]
     found += await to_thread.run_sync(lambda: list(check_files(settings, layout, fix)))
     found += await check_database(settings, layout, sessions, fix=fix)
     if deep:
@@ -93,7 +96,9 @@ def _key(settings: Settings, fix: bool) -> Iterator[Finding]:
             hint="Restore it from a backup if there is one; the next run makes a new one.", fix="make a new one",
         )  # fmt: skip
     except OSError as error:
-        yield Finding("key", "problem", f"{path}: cannot be read: {error.strerror}", hint="Check its owner and mode.")
+        yield Finding(
+            "key", "problem", f"{path}: cannot be read: {error.strerror}", hint="Check its owner and mode."
+        )
         return
     else:
         if size >= KEY_BYTES:
@@ -168,10 +173,15 @@ def _chmod(paths: list[Path], mode: int) -> bool:
 
 def _leftovers(root: Path, fix: bool) -> Iterator[Finding]:
     horizon = time.time() - files.STALE_TEMP_S
-    found = [path for path in root.rglob(f"{files.TEMP_PREFIX}*") if path.is_file() and _mtime(path) <= horizon]
+    found = [
+        path for path in root.rglob(f"{files.TEMP_PREFIX}*") if path.is_file() and _mtime(path) <= horizon
+    ]
     if found:
         finding = Finding(
-            "leftovers", "warning", f"{len(found)} files of killed writers: {_names(found)}", fix="remove them"
+            "leftovers",
+            "warning",
+            f"{len(found)} files of killed writers: {_names(found)}",
+            fix="remove them",
         )
         if fix:
             for folder in {path.parent for path in found}:
@@ -210,7 +220,9 @@ def _memories(root: Path, fix: bool) -> Iterator[Finding]:
     memories = catalogue.all((*names.ROOTS, "essence"))
     for memory in memories:
         if memory.problem:
-            yield Finding("memories", "warning", f"{root / memory.problem}", hint="Mend its frontmatter by hand.")
+            yield Finding(
+                "memories", "warning", f"{root / memory.problem}", hint="Mend its frontmatter by hand."
+            )
     yield Finding("memories", "ok", f"{len(memories)} memories")
     indexed = {one.path: one for one in memories if one.path.partition("/")[0] in INDEXED}
     value = files.read_json(root / INDEX)
@@ -221,7 +233,11 @@ def _memories(root: Path, fix: bool) -> Iterator[Finding]:
         problem = "missing or unreadable"
     else:
         held = {path: entry for path, entry in entries.items() if not path.endswith("/")}
-        wrong = {p for p in held.keys() & indexed.keys() if not _is_entry(held[p], indexed[p].title, indexed[p].tags)}
+        wrong = {
+            p
+            for p in held.keys() & indexed.keys()
+            if not _is_entry(held[p], indexed[p].title, indexed[p].tags)
+        }
         count = len(held.keys() ^ indexed.keys()) + len(wrong)
         if not count:
             yield Finding("index.json", "ok", f"{len(held)} entries as the files say")
@@ -243,7 +259,9 @@ def _tombstones(layout: Layout) -> Iterator[Finding]:
     try:
         stones = tombstones.read(path)
     except PipelineError as error:
-        yield Finding("forgotten", "problem", error.message, hint=error.hint, fix="restore it from the database")
+        yield Finding(
+            "forgotten", "problem", error.message, hint=error.hint, fix="restore it from the database"
+        )
         return
     if not stones.empty:
         yield Finding(

@@ -84,7 +84,9 @@ async def _whole(database: Database) -> Finding:
 async def _schema(database: Database) -> Finding:
     version = await database.schema_version()
     if version == 0:
-        return Finding("database", "problem", f"{database.path}: holds none of our tables", hint="`pipeline index`.")
+        return Finding(
+            "database", "problem", f"{database.path}: holds none of our tables", hint="`pipeline index`."
+        )
     level: Level = "ok" if version == SCHEMA_VERSION else "note"
     more = "" if level == "ok" else f"; this program's is {SCHEMA_VERSION}, the next run brings it up to it"
     return Finding("database", level, f"schema {version}{more}")
@@ -95,7 +97,9 @@ async def _forgetting(database: Database, fix: bool) -> Finding:
     try:
         stones, done = await tombstones.current(database)
     except StoreError as error:
-        return Finding("forgotten", "problem", error.message, hint="Restore it from a backup: nothing is read without.")
+        return Finding(
+            "forgotten", "problem", error.message, hint="Restore it from a backup: nothing is read without."
+        )
     if not done and not stones.empty:
         finding = Finding("forgotten", "problem", "a forgetting was interrupted: rows or bytes of it remain",
                           hint="The next run finishes it.", fix="finish it")  # fmt: skip
@@ -130,7 +134,9 @@ async def _index(database: Database, fix: bool) -> Finding:
         finding = Finding("index", "warning", "the search index was made by another version of the tokenizer",
                           hint="The next `pipeline index` makes it anew.", fix="make it anew")  # fmt: skip
     elif problem:
-        finding = Finding("index", "problem", problem, hint="`pipeline rebuild` makes it anew.", fix="make it anew")
+        finding = Finding(
+            "index", "problem", problem, hint="`pipeline rebuild` makes it anew.", fix="make it anew"
+        )
     else:
         dead, everything = await dead_rows(database)
         return Finding("index", "ok", f"{everything - dead} turns, {dead} dead rows")
@@ -145,7 +151,9 @@ def _index_damage(path: Path) -> str:
     had."""
     if not os.access(path, os.W_OK):
         return ""
-    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=5)
+    connection = sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=5
+    )
     try:
         connection.execute("BEGIN IMMEDIATE")
         connection.execute("INSERT INTO turn_fts(turn_fts) VALUES('integrity-check')")
@@ -222,7 +230,11 @@ async def _drop_unreadable(database: Database, contents: Iterable[int]) -> None:
             "SELECT DISTINCT source_id FROM occurrence WHERE content_id IN (SELECT id FROM unreadable)"
         )
         await read_again(database, [row[0] for row in lost])
-        for table, column in (("occurrence", "content_id"), ("mention", "content_id"), ("refined", "content_id")):
+        for table, column in (
+            ("occurrence", "content_id"),
+            ("mention", "content_id"),
+            ("refined", "content_id"),
+        ):
             await database.execute(f"DELETE FROM {table} WHERE {column} IN (SELECT id FROM unreadable)")
         await database.execute("DELETE FROM entity WHERE id NOT IN (SELECT entity_id FROM mention)")
         await database.execute("DELETE FROM content WHERE id IN (SELECT id FROM unreadable)")
@@ -235,7 +247,9 @@ def _dictionary_of(head: bytes) -> int:
         return -1
 
 
-async def _rules(database: Database, settings: Settings, sessions: Sequence[Session], fix: bool) -> list[Finding]:
+async def _rules(
+    database: Database, settings: Settings, sessions: Sequence[Session], fix: bool
+) -> list[Finding]:
     rules = int(await database.meta("rules", RULES_VERSION))
     if rules >= RULES_VERSION:
         return [Finding("redaction", "ok", f"rules {rules}")]
@@ -269,7 +283,9 @@ async def _wires(database: Database, sessions: Sequence[Session], fix: bool) -> 
         findings.append(finding)
     skipped: Counter[str] = Counter()
     for source in known.values():
-        skipped.update({name: count for name, count in source.counts.items() if name not in _ORDINARY and count})
+        skipped.update(
+            {name: count for name, count in source.counts.items() if name not in _ORDINARY and count}
+        )
     if skipped:
         text = ", ".join(f"{name} {count}" for name, count in sorted(skipped.items()))
         findings.append(Finding("wires", "note", f"lines that meant nothing: {text}"))

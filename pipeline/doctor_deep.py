@@ -61,7 +61,9 @@ async def _turns(database: Database, redact: Redactor, fix: bool) -> list[Findin
     ours: dict[int, Counter[str]] = {}
     theirs: dict[int, Counter[str]] = {}
     last, installed, count = 0, has_detect_secrets(), 0
-    while rows := await database.rows("SELECT id, body FROM content WHERE id>? ORDER BY id LIMIT ?", (last, PIECE)):
+    while rows := await database.rows(
+        "SELECT id, body FROM content WHERE id>? ORDER BY id LIMIT ?", (last, PIECE)
+    ):
         last = rows[-1][0]
         count += len(rows)
         pieces = [(row[0], row[1]) for row in rows]
@@ -87,7 +89,9 @@ async def _turns(database: Database, redact: Redactor, fix: bool) -> list[Findin
         findings.append(finding)
     if theirs:
         text = "detect-secrets takes for secrets: " + await _told(database, theirs)
-        findings.append(Finding("secrets", "warning", text, hint="Look at them; `pipeline forget --turn` takes one away."))
+        findings.append(
+            Finding("secrets", "warning", text, hint="Look at them; `pipeline forget --turn` takes one away.")
+        )
     if not installed:
         findings.append(Finding("secrets", "note", "detect-secrets is not installed: only our own rules were asked",
                                 hint="Install kimi-memory-pipeline[dev] for the second opinion."))  # fmt: skip
@@ -166,7 +170,9 @@ def _files(root: Path, redact: Redactor) -> list[Finding]:
         kinds = slipped(_strings(path), redact)
         if kinds:
             text = f"{path}: {', '.join(f'{kind} {n}' for kind, n in sorted(kinds.items()))}"
-            findings.append(Finding("secrets", "problem", text, hint="Edit it: it is yours, or made from what is."))
+            findings.append(
+                Finding("secrets", "problem", text, hint="Edit it: it is yours, or made from what is.")
+            )
     return findings
 
 

@@ -76,7 +76,9 @@ def _path_arguments(args: str) -> Iterator[str]:
     if isinstance(value, dict):
         for name in PATH_ARGUMENTS & value.keys():
             found = value[name]
-            yield from (each for each in (found if isinstance(found, list) else [found]) if isinstance(each, str))
+            yield from (
+                each for each in (found if isinstance(found, list) else [found]) if isinstance(each, str)
+            )
 
 
 def without_excluded(turn: Turn, excluded: Excluded) -> Turn:
@@ -88,7 +90,9 @@ def without_excluded(turn: Turn, excluded: Excluded) -> Turn:
             if excluded.call(call.args, call.command, [touch.path for touch in call.files]):
                 call = replace(call, args=SHUT, command="", error="", outcome="", files=())
             elif call.error or call.outcome:
-                call = replace(call, error=excluded.without(call.error), outcome=excluded.without(call.outcome))
+                call = replace(
+                    call, error=excluded.without(call.error), outcome=excluded.without(call.outcome)
+                )
             calls.append(call)
         steps.append(replace(step, tools=tuple(calls)))
     return replace(turn, steps=tuple(steps))

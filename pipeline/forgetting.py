@@ -46,7 +46,6 @@ CHECKPOINT_WAIT_S = 0.1
 POLL_S = 0.1
 
 
-
 @dataclass(frozen=True, slots=True)
 class Done:
     """``emptied`` is false while a reader keeps the write-ahead log from being emptied: doctor tells, the next run
@@ -132,7 +131,9 @@ async def _rows(database: Database, stones: Tombstones) -> None:
         raise
 
 
-async def _tell_anew(database: Database, layout: Layout, themes: Sequence[str], workers: Workers) -> list[str]:
+async def _tell_anew(
+    database: Database, layout: Layout, themes: Sequence[str], workers: Workers
+) -> list[str]:
     """Rebuild the themes that lost something, from what remains."""
     from pipeline.theming import ThemeRequest, build_theme
 

@@ -77,7 +77,9 @@ class Plan:
                 {
                     "sessionId": name,
                     "whole": name in self.sessions,
-                    "turns": [{"agentId": o.agent_id, "turnId": o.turn_id, "position": o.position} for o in rows],
+                    "turns": [
+                        {"agentId": o.agent_id, "turnId": o.turn_id, "position": o.position} for o in rows
+                    ],
                 }
                 for name, rows in sorted(by_session.items())
             ],
@@ -100,13 +102,23 @@ async def plan(database: Database, layout: Layout, request: Request, *, now: int
     _check(request)
     period = _period(request, now)
     aimed, sessions = await _aimed(database, layout, request, period)
-    whole = (request.session,) if request.session is not None and request.turn is request.position is None else ()
+    whole = (
+        (request.session,) if request.session is not None and request.turn is request.position is None else ()
+    )
     alike = [one for one in aimed if not (one.copied and one.session_id in whole)]
     places = {one.id: one for one in aimed}
     for one in await _same(database, await _with_subagents(database, alike)):
         places[one.id] = one
     graves = frozenset(
-        Grave(o.opener_digest, o.session_id, o.agent_id, o.position, o.turn_id, o.started_at, o.prompt_id is not None)
+        Grave(
+            o.opener_digest,
+            o.session_id,
+            o.agent_id,
+            o.position,
+            o.turn_id,
+            o.started_at,
+            o.prompt_id is not None,
+        )
         for o in places.values()
         if not (o.copied and o.session_id in whole)
     )
@@ -131,11 +143,15 @@ def _check(request: Request) -> None:
     ]
     if len(named) != 1:
         what = " and ".join(named) or "nothing"
-        raise BadInput(f"{what} named: name one thing to forget", hint="A session, a turn, a period, a theme or a text.")
+        raise BadInput(
+            f"{what} named: name one thing to forget", hint="A session, a turn, a period, a theme or a text."
+        )
     if request.session is None and (request.turn is not None or request.position is not None):
         raise BadInput("a turn is named without its session")
     if request.match is not None and len(request.match.strip()) < MATCH_LEAST:
-        raise BadInput(f"the text {request.match!r} is too short", hint=f"Give at least {MATCH_LEAST} characters.")
+        raise BadInput(
+            f"the text {request.match!r} is too short", hint=f"Give at least {MATCH_LEAST} characters."
+        )
     if request.since is not None and request.until is not None and request.since > request.until:
         raise BadInput("the period ends before it begins")
 
@@ -198,7 +214,11 @@ async def _of_theme(database: Database, layout: Layout, name: str) -> list[Occur
     for ref in (*(turn.ref for turn in record.turns), *record.pins):
         if ref.position is not None:
             for one in await _where(
-                database, "session_id=? AND agent_id=? AND position=?", ref.session_id, ref.agent_id, ref.position
+                database,
+                "session_id=? AND agent_id=? AND position=?",
+                ref.session_id,
+                ref.agent_id,
+                ref.position,
             ):
                 if _is(one, ref):
                     found[one.id] = one
@@ -213,7 +233,9 @@ async def _matching(database: Database, text: str) -> list[Occurrence]:
     """Occurrences of turns that hold the text, in any of their words; any case."""
     hits: list[int] = []
     last = 0
-    while rows := await database.rows("SELECT id, body FROM content WHERE id>? ORDER BY id LIMIT ?", (last, PIECE)):
+    while rows := await database.rows(
+        "SELECT id, body FROM content WHERE id>? ORDER BY id LIMIT ?", (last, PIECE)
+    ):
         last = rows[-1][0]
         hits += await to_thread.run_sync(_hits, [(row[0], row[1]) for row in rows], text.casefold())
     return await occurrences_of(database, hits)
@@ -239,7 +261,14 @@ def texts_of(turn: Turn) -> list[str]:
         found += step.texts
         for call in step.tools:
             plain = call.args.replace('\\"', '"').replace("\\n", "\n").replace("\\\\", "\\")
-            found += [call.args, plain, call.command, call.error, call.outcome, *(touch.path for touch in call.files)]
+            found += [
+                call.args,
+                plain,
+                call.command,
+                call.error,
+                call.outcome,
+                *(touch.path for touch in call.files),
+            ]
     return [text for text in found if text]
 
 

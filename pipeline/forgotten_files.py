@@ -94,7 +94,9 @@ class Aim:
 
 def digest_of(text: str) -> str:
     """How a seed or a fact is named in the tombstones without its text."""
-    return hashlib.blake2b(" ".join(text.split()).casefold().encode("utf-8", "replace"), digest_size=8).hexdigest()
+    return hashlib.blake2b(
+        " ".join(text.split()).casefold().encode("utf-8", "replace"), digest_size=8
+    ).hexdigest()
 
 
 # --- finding -------------------------------------------------------------------------------------------------
@@ -110,7 +112,9 @@ def survey(root: Path, gone: Gone, aim: Aim) -> Survey:
     for path in _files(root):
         if DAMAGED in path.name:  # a database that was set aside cannot be searched: it may hold anything
             found.files[_name(root, path)] = "damaged database"
-        elif path.name.startswith(files.TEMP_PREFIX) and (aim.everything or _mentions(_text(path), gone, aim)):
+        elif path.name.startswith(files.TEMP_PREFIX) and (
+            aim.everything or _mentions(_text(path), gone, aim)
+        ):
             found.files[_name(root, path)] = "leftover"
     _survey_themes(root, gone, aim, found)
     _survey_memories(root, gone, aim, found)
@@ -129,7 +133,9 @@ def _survey_themes(root: Path, gone: Gone, aim: Aim, found: Survey) -> None:
             dropped.add(path.stem)
         elif record is not None and (_concerned(record, gone) or aim.holds(text)):
             found.themes.append(path.stem)
-            found.seeds += [digest_of(seed) for seed in (*record.seeds, *record.removed_seeds) if aim.holds(seed)]
+            found.seeds += [
+                digest_of(seed) for seed in (*record.seeds, *record.removed_seeds) if aim.holds(seed)
+            ]
     touched = {name.casefold() for name in (*dropped, *found.themes)}
     for page in sorted(folder.glob("*.md")):
         theme = page.stem.removesuffix(PAGE_ASIDE)
@@ -233,7 +239,9 @@ def _mentions(text: str, gone: Gone, aim: Aim) -> bool:
 def _sourced(source: Any, gone: Gone) -> bool:
     """Whether a memory's source names a forgotten turn."""
     session, turn = str(source.get("session", "")), str(source.get("turn", ""))
-    return bool(session) and gone.turn(session, int(turn) if turn.isdigit() else None, str(source.get("agent") or "main"))
+    return bool(session) and gone.turn(
+        session, int(turn) if turn.isdigit() else None, str(source.get("agent") or "main")
+    )
 
 
 # --- taking out ------------------------------------------------------------------------------------------------
@@ -340,5 +348,3 @@ def _record(path: Path) -> ThemeRecord | None:
 
 def _name(root: Path, path: Path) -> str:
     return path.relative_to(root).as_posix()
-
-

@@ -114,7 +114,10 @@ async def _by_cwd(database: Database) -> list[tuple[str | None, str, list[str]]]
     """The directories that sessions ran in (one, but for spellings), each with the condition for its contents."""
     rows = await database.rows("SELECT DISTINCT cwd FROM session")
     holds = "c.id IN (SELECT o.content_id FROM occurrence o JOIN session s ON s.session_id=o.session_id WHERE s.cwd"
-    return [(row[0], f"{holds} IS NULL)", []) if row[0] is None else (row[0], f"{holds}=?)", [row[0]]) for row in rows]
+    return [
+        (row[0], f"{holds} IS NULL)", []) if row[0] is None else (row[0], f"{holds}=?)", [row[0]])
+        for row in rows
+    ]
 
 
 def _clean(turn: Turn, redact: Callable[[str], str], excluded: Excluded) -> Turn:
@@ -243,7 +246,9 @@ def _untold(text: str | None) -> str | None:
         return text
     if not isinstance(value, dict) or not value.get("clusters"):
         return text
-    return orjson.dumps({**value, "clusters": []}, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
+    return orjson.dumps(
+        {**value, "clusters": []}, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+    ).decode()
 
 
 async def tell_anew(database: Database) -> None:

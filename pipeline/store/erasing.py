@@ -58,7 +58,9 @@ async def erase(database: Database, places: Sequence[Occurrence], *, titles: boo
     if not titles:
         return
     sessions = {place.session_id for place in places}
-    await database.executemany("UPDATE session SET title=NULL WHERE session_id=?", [(name,) for name in sessions])
+    await database.executemany(
+        "UPDATE session SET title=NULL WHERE session_id=?", [(name,) for name in sessions]
+    )
 
 
 async def _followers(database: Database, places: Sequence[Occurrence]) -> set[int]:
@@ -192,7 +194,8 @@ async def drop_claims(database: Database, stones: Tombstones) -> None:
     ):
         near = at is not None and any(abs(at - time) <= SAME_MOMENT_MS for time in times.get(session, ()))
         within = at is not None and any(
-            (since is None or at >= since) and (until is None or at <= until) for since, until in stones.periods
+            (since is None or at >= since) and (until is None or at <= until)
+            for since, until in stones.periods
         )
         if session in stones.sessions or near or within:
             gone.append((rowid,))
@@ -209,14 +212,20 @@ async def repack(database: Database) -> None:
         learned = await to_thread.run_sync(codec.learn, bodies)
         await database.execute("INSERT INTO dictionary(data) VALUES(?)", (learned,))
         database.dictionary = codec.use(learned)
-    for table, key, column in (("content", "id", "body"), ("refined", "content_id", "body"), ("source", "id", "state")):
+    for table, key, column in (
+        ("content", "id", "body"),
+        ("refined", "content_id", "body"),
+        ("source", "id", "state"),
+    ):
         last = 0
         while rows := await database.rows(
             f"SELECT {key}, {column} FROM {table} WHERE {key}>? AND {column} IS NOT NULL ORDER BY {key} LIMIT ?",
             (last, PIECE),
         ):
             last = rows[-1][0]
-            packed = await to_thread.run_sync(_repacked, [(row[0], row[1]) for row in rows], database.dictionary)
+            packed = await to_thread.run_sync(
+                _repacked, [(row[0], row[1]) for row in rows], database.dictionary
+            )
             await database.executemany(f"UPDATE {table} SET {column}=? WHERE {key}=?", packed)
 
 

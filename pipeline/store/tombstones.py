@@ -61,9 +61,7 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """The tombstones that concern one session; called with a turn. ``whole``: all of it, later turns included.
-
-    """
+    """The tombstones that concern one session; called with a turn. ``whole``: all of it, later turns included."""
 
     session_id: str
     whole: bool
@@ -106,7 +104,9 @@ class Forgotten:
         """Whether this agent's wire held a turn that is forgotten: its summaries may retell it."""
         near = self.ancestors | {self.session_id}
         return any(
-            grave.session_id in near and grave.agent_id == agent_id for row in self.graves.values() for grave in row
+            grave.session_id in near and grave.agent_id == agent_id
+            for row in self.graves.values()
+            for grave in row
         )
 
 
@@ -285,7 +285,9 @@ def encode(stones: Tombstones) -> dict[str, Any]:
             for g in sorted(stones.turns, key=lambda g: (g.session_id, g.agent_id, g.position, g.opener))
         ],
     }
-    pending = {name: list(getattr(stones.pending, name)) for name in _PENDING if getattr(stones.pending, name)}
+    pending = {
+        name: list(getattr(stones.pending, name)) for name in _PENDING if getattr(stones.pending, name)
+    }
     return value | ({"pending": pending} if pending else {})
 
 

@@ -33,7 +33,9 @@ def logical(env: dict[str, str]) -> str:
 
 
 @pytest.mark.parametrize("how", ["renamed", "copied"])
-def test_a_home_that_moved_is_the_same_home(how: str, env: dict[str, str], home: wires.Home, tmp_path: Path) -> None:
+def test_a_home_that_moved_is_the_same_home(
+    how: str, env: dict[str, str], home: wires.Home, tmp_path: Path
+) -> None:
     before = turns_in(store_of(env))
     moved = tmp_path / "elsewhere"
     if how == "renamed":
@@ -73,7 +75,9 @@ def test_an_archived_session_stays_searchable_and_says_so(env: dict[str, str], h
     assert [row["sessionId"] for row in rows if row["archived"]] == [home.sessions[1].session_id]
 
 
-def test_a_session_deleted_in_kimi_is_kept_until_it_is_forgotten(env: dict[str, str], home: wires.Home) -> None:
+def test_a_session_deleted_in_kimi_is_kept_until_it_is_forgotten(
+    env: dict[str, str], home: wires.Home
+) -> None:
     session = home.sessions[1].session_id
     before = turns_in(store_of(env))
     kept = home.sessions[1].folder.rename(home.root / "elsewhere")
@@ -113,7 +117,9 @@ def test_an_older_copy_of_the_store_catches_up(env: dict[str, str], home: wires.
     assert logical(env) == after
 
 
-def test_a_forgetting_goes_with_a_store_that_is_moved(env: dict[str, str], home: wires.Home, tmp_path: Path) -> None:
+def test_a_forgetting_goes_with_a_store_that_is_moved(
+    env: dict[str, str], home: wires.Home, tmp_path: Path
+) -> None:
     run(env, "forget", "--session", home.sessions[0].session_id, "--yes")
     left = turns_in(store_of(env))
     (tmp_path / "store").rename(tmp_path / "moved")

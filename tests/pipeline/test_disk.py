@@ -96,7 +96,9 @@ def small_database(monkeypatch: pytest.MonkeyPatch, pages: Callable[[], int]) ->
     monkeypatch.setattr(Database, "_prepare", with_limit)
 
 
-def test_a_disk_that_fills_up_during_a_backfill_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_fills_up_during_a_backfill_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     env = environment(large(tmp_path / "home").root, tmp_path / "store") | {"KIMI_MEMORY_JOBS": "1"}
     with monkeypatch.context() as patch:
         small_database(patch, lambda: 40)
@@ -112,7 +114,9 @@ def test_a_disk_that_fills_up_during_a_backfill_loses_nothing(tmp_path: Path, mo
     assert content(database) == content(store_of(other) / "refined" / "refined.sqlite")
 
 
-def test_files_that_cannot_be_written_leave_the_old_ones(env: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_that_cannot_be_written_leave_the_old_ones(
+    env: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     build(env)
     theme = store_of(env) / "themes" / "vault.json"
     before = theme.read_bytes()
@@ -233,7 +237,12 @@ def test_a_read_only_store_answers_and_says_that_it_is_one(
         result = run(env, *command)
         assert result.out, command
     assert "read-only" in pipeline(env, "search", "vault", "--json", "--workspace", CWD).out
-    refused: tuple[tuple[str, ...], ...] = (("index",), ("run", "--all"), ("forget", "--match", MARK, "--yes"), ("rebuild",))
+    refused: tuple[tuple[str, ...], ...] = (
+        ("index",),
+        ("run", "--all"),
+        ("forget", "--match", MARK, "--yes"),
+        ("rebuild",),
+    )
     for command in refused:
         result = pipeline(env, *command, "--workspace", CWD)
         assert told_once(result, "read") and "MEMORY_STORE_ROOT" in result.err, (command, result.err)

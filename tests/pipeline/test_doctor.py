@@ -64,12 +64,24 @@ def sql(path: Path, *statements: str) -> None:
 
 
 def test_a_sound_store_is_told_to_be_sound_and_nothing_is_written(env: dict[str, str]) -> None:
-    files = {path: path.stat().st_mtime_ns for path in store_of(env).rglob("*") if path.suffix in (".json", ".md")}
+    files = {
+        path: path.stat().st_mtime_ns for path in store_of(env).rglob("*") if path.suffix in (".json", ".md")
+    }
     before = turns_in(store_of(env))
     code, findings = examine(env, "--deep")
     assert code == 0 and not [each for each in findings if each["level"] in ("problem", "warning")], findings
     checks = {each["check"] for each in findings}
-    assert checks >= {"homes", "key", "disk", "permissions", "database", "index", "bodies", "wires", "secrets"}
+    assert checks >= {
+        "homes",
+        "key",
+        "disk",
+        "permissions",
+        "database",
+        "index",
+        "bodies",
+        "wires",
+        "secrets",
+    }
     text = pipeline(env, "doctor", "--workspace", CWD)
     assert text.code == 0 and "all is well" in text.out and "\x1b" not in text.out
     assert turns_in(store_of(env)) == before
@@ -203,7 +215,9 @@ def test_files_that_people_and_killed_writers_left(env: dict[str, str]) -> None:
     assert worst(examine(env)[1], "index.json")["level"] == "ok"
 
 
-def test_an_interrupted_forgetting_is_a_problem_and_is_finished(env: dict[str, str], home: wires.Home) -> None:
+def test_an_interrupted_forgetting_is_a_problem_and_is_finished(
+    env: dict[str, str], home: wires.Home
+) -> None:
     store = store_of(env)
     script = (
         "import os, pipeline.forgetting as f, pipeline.cli as c\n"
@@ -256,7 +270,9 @@ def test_deep_finds_what_slipped_through_names_no_value_and_mends_it(
     assert traces(store_of(env), token.lower()) == []
 
 
-def test_the_second_opinion_is_asked_where_it_is_installed(env: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_second_opinion_is_asked_where_it_is_installed(
+    env: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("pipeline.doctor_deep.has_detect_secrets", lambda: False)
     texts = [each["text"] for each in examine(env, "--deep")[1] if each["check"] == "secrets"]
     assert any("not installed" in text for text in texts)
@@ -264,7 +280,9 @@ def test_the_second_opinion_is_asked_where_it_is_installed(env: dict[str, str], 
     monkeypatch.setattr("stages.redact.Redactor.__call__", lambda _self, text: text)
     from pipeline.doctor_deep import opinion
 
-    assert opinion({1: ["AKIA" + "IOSFODNN7EXAMPLQ", "[secret:aws:12345678]"], 2: ["plain words"]}).keys() == {1}
+    assert opinion(
+        {1: ["AKIA" + "IOSFODNN7EXAMPLQ", "[secret:aws:12345678]"], 2: ["plain words"]}
+    ).keys() == {1}
 
 
 def test_stores_without_sessions_and_homes_without_stores(env: dict[str, str], tmp_path: Path) -> None:
@@ -272,5 +290,7 @@ def test_stores_without_sessions_and_homes_without_stores(env: dict[str, str], t
     result = pipeline(nowhere, "doctor", "--all-workspaces", "--json")
     assert result.code == 0
     (space,) = result.json["workspaces"]
-    assert space["workspaceId"] == store_of(env).name and worst(space["findings"], "homes")["level"] == "warning"
+    assert (
+        space["workspaceId"] == store_of(env).name and worst(space["findings"], "homes")["level"] == "warning"
+    )
     assert pipeline(env, "doctor", "--workspace", "/home/dev/nothing").code == 2

@@ -38,7 +38,9 @@ def vault(root: Path, *, sessions: int = 3) -> wires.Home:
     for number in range(sessions):
         session = home.session(CWD, at=START + number * DAY, title=f"vault {number}")
         main = session.main
-        main.turn("where is the vault opened?", say("In vault.py.", read("vault.py", "open()\n" * 5)), gap=60_000)
+        main.turn(
+            "where is the vault opened?", say("In vault.py.", read("vault.py", "open()\n" * 5)), gap=60_000
+        )
         if number == 0:
             session.title = f"the {MARK} salary"
             main.turn(
@@ -51,7 +53,9 @@ def vault(root: Path, *, sessions: int = 3) -> wires.Home:
             main.turn("yes, do that", say("Raised the vault limit to 9000."), gap=60_000)
             main.compact(f"The person asked about {MARK}.")
         main.turn("close the vault", say("The vault is closed: decided to lock it daily."), gap=60_000)
-    home.sessions[0].fork(START + 40 * DAY).main.turn("and in the fork?", say("The vault is the same."), gap=60_000)
+    home.sessions[0].fork(START + 40 * DAY).main.turn(
+        "and in the fork?", say("The vault is the same."), gap=60_000
+    )
     home.write()
     return home
 
@@ -133,7 +137,9 @@ def test_without_yes_nothing_changes_and_the_plan_is_shown(env: dict[str, str], 
     plan = run(env, "forget", "--turn", session, "1", "--json").json
     (space,) = plan["workspaces"]
     assert plan["done"] is False and space["forgotten"] is False
-    assert space["turns"] == 2 and space["occurrences"] == 4  # with its sub-agent's, and both again in the fork
+    assert (
+        space["turns"] == 2 and space["occurrences"] == 4
+    )  # with its sub-agent's, and both again in the fork
     assert space["themes"] == ["vault"] and any(entry["kind"] == "history" for entry in space["files"])
     told = run(env, "forget", "--turn", session, "1")
     assert "would forget 2 turns" in told.out and "--yes" in told.out and MARK not in told.out
@@ -193,16 +199,22 @@ def test_a_theme_is_told_anew_as_if_the_turn_had_never_been(env: dict[str, str],
     run(env, "run", "--theme", "fresh", "--keywords", "vault,limit", "--jobs", "1")
     told, fresh = (run(env, "trace", name, "--format", "json").json for name in ("vault", "fresh"))
     assert told["turns"] == fresh["turns"] and told["clusters"] == fresh["clusters"] and told["turns"]
-    assert (home.sessions[0].session_id, 1) not in {(turn["sessionId"], turn["turnId"]) for turn in told["turns"]}
+    assert (home.sessions[0].session_id, 1) not in {
+        (turn["sessionId"], turn["turnId"]) for turn in told["turns"]
+    }
     assert run(env, "trace", "vault", "--format", "md").out.startswith("# ")
     hits = run(env, "search", "vault", "--json").json
     assert len(hits["clusters"]) >= 3
     assert pipeline(env, "search", MARK, "--workspace", CWD).code == 1
 
 
-def test_a_turn_that_is_still_growing_leaves_no_text_in_saved_states(env: dict[str, str], home: wires.Home) -> None:
+def test_a_turn_that_is_still_growing_leaves_no_text_in_saved_states(
+    env: dict[str, str], home: wires.Home
+) -> None:
     session = home.sessions[1]
-    session.main.turn(f"about {MARK}", say(f"I look at {MARK}.", bash("make", None)), outcome="killed", gap=60_000)
+    session.main.turn(
+        f"about {MARK}", say(f"I look at {MARK}.", bash("make", None)), outcome="killed", gap=60_000
+    )
     home.write()
     build(env)
     run(env, "forget", "--match", MARK, "--yes")
@@ -215,7 +227,9 @@ def test_a_turn_that_is_still_growing_leaves_no_text_in_saved_states(env: dict[s
 
 
 def test_equal_openers_without_a_prompt_id_are_told_apart(tmp_path: Path) -> None:
-    def place(session: str, position: int, at: int | None, *, copied: bool = False, prompt: str | None = None) -> Any:
+    def place(
+        session: str, position: int, at: int | None, *, copied: bool = False, prompt: str | None = None
+    ) -> Any:
         return type("Turn", (), {"opener_digest": "ab", "position": position, "started_at": at, "copied": copied,
                                  "prompt_id": prompt, "session": session})()  # fmt: skip
 
@@ -243,13 +257,17 @@ def test_an_import_of_a_forgotten_kimi_cli_session_stays_away(tmp_path: Path) ->
     assert not any(row[0] == gone for row in left)
 
 
-def test_files_that_tell_of_it_go_and_memories_only_when_asked_for(env: dict[str, str], home: wires.Home) -> None:
+def test_files_that_tell_of_it_go_and_memories_only_when_asked_for(
+    env: dict[str, str], home: wires.Home
+) -> None:
     build(env)
     store, session = store_of(env), home.sessions[0].session_id
     memories = Memories(store, now=lambda: START, redact=str)
     source = {"session": session, "turn": 1}
     memories.remember("salary", f"The {MARK} salary is 9000.", folder="decisions", source=source)
-    memories.remember("other", "The vault is locked daily.", folder="decisions", source={"session": session, "turn": 3})
+    memories.remember(
+        "other", "The vault is locked daily.", folder="decisions", source={"session": session, "turn": 3}
+    )
     memories.remember("old", f"An older {MARK} note.", folder="decisions", source=source)
     memories.delete("old", "decisions")
     proposals = Proposals(memories, now=lambda: START, redact=str)
@@ -269,7 +287,9 @@ def test_files_that_tell_of_it_go_and_memories_only_when_asked_for(env: dict[str
     run(env, "forget", "--turn", session, "1", "--yes")
     assert traces(store) == ["essence/essence.md", "memory/decisions/salary.md"]
     assert [p["title"] for p in proposals.list(None)["items"]] == ["lock"]
-    run(env, "forget", "--turn", session, "0", "--memories", "--yes")  # another turn: these are not its memories
+    run(
+        env, "forget", "--turn", session, "0", "--memories", "--yes"
+    )  # another turn: these are not its memories
     assert "memory/decisions/salary.md" in traces(store)
     run(env, "forget", "--match", MARK, "--memories", "--yes")
     assert traces(store) == []
@@ -277,7 +297,9 @@ def test_files_that_tell_of_it_go_and_memories_only_when_asked_for(env: dict[str
     assert (store / "memory" / "decisions" / "other.md").exists()
 
 
-def test_what_was_set_aside_or_left_by_a_killed_writer_goes_too(env: dict[str, str], home: wires.Home) -> None:
+def test_what_was_set_aside_or_left_by_a_killed_writer_goes_too(
+    env: dict[str, str], home: wires.Home
+) -> None:
     build(env)
     store, session = store_of(env), home.sessions[0].session_id
     aside = store / "refined" / "refined.sqlite.damaged-20260101-000000"
@@ -295,17 +317,26 @@ def test_saved_searches_that_show_it_go(env: dict[str, str], home: wires.Home) -
     folder.mkdir(exist_ok=True)
     for name, turn in (("search-aaaaaaaaaaaa", 1), ("search-bbbbbbbbbbbb", 0)):
         member = {"sessionId": session, "turnId": turn}
-        view = {"query": "vault", "clusters": [{"sessionId": session, "hitTurnId": turn, "members": [member]}]}
+        view = {
+            "query": "vault",
+            "clusters": [{"sessionId": session, "hitTurnId": turn, "members": [member]}],
+        }
         (folder / f"{name}.json").write_bytes(orjson.dumps(view))
     run(env, "forget", "--turn", session, "1", "--yes")
     assert [path.stem for path in folder.glob("*.json")] == ["search-bbbbbbbbbbbb"]
 
 
-def test_the_other_servers_records_of_it_go_and_its_table_stays(env: dict[str, str], home: wires.Home) -> None:
+def test_the_other_servers_records_of_it_go_and_its_table_stays(
+    env: dict[str, str], home: wires.Home
+) -> None:
     build(env)
     store, session = store_of(env), home.sessions[0].session_id
     path = store / "refined" / "refined.sqlite"
-    at = next(r["startedAt"] for r in run(env, "turns", "--json").lines if r["sessionId"] == session and r["turnId"] == 1)
+    at = next(
+        r["startedAt"]
+        for r in run(env, "turns", "--json").lines
+        if r["sessionId"] == session and r["turnId"] == 1
+    )
     stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(at / 1000)) + f".{at % 1000:03d}Z"
     with sqlite3.connect(path) as connection:
         connection.execute(
@@ -314,7 +345,8 @@ def test_the_other_servers_records_of_it_go_and_its_table_stays(env: dict[str, s
         )
         for number, (time_text, text) in enumerate([("2026-01-01T00:00:00.000Z", "kept"), (stamp, MARK)]):
             connection.execute(
-                "INSERT INTO refined_turns VALUES(?,?,?,?,'[]','[]','{}','[]')", (session, number, time_text, text)
+                "INSERT INTO refined_turns VALUES(?,?,?,?,'[]','[]','{}','[]')",
+                (session, number, time_text, text),
             )
     connection.close()
     run(env, "forget", "--turn", session, "1", "--yes")
@@ -460,7 +492,17 @@ def test_a_theme_being_built_meanwhile_tells_nothing_of_it(
         found = await gather(*arguments, **named)
         if not asked:
             asked.append(True)
-            command = [sys.executable, "-m", "pipeline.cli", "forget", "--match", MARK, "--yes", "--workspace", CWD]
+            command = [
+                sys.executable,
+                "-m",
+                "pipeline.cli",
+                "forget",
+                "--match",
+                MARK,
+                "--yes",
+                "--workspace",
+                CWD,
+            ]
             done = await anyio.run_process(command, env={**os.environ, **env})
             assert done.returncode == 0
         return found
@@ -474,7 +516,9 @@ def test_a_theme_being_built_meanwhile_tells_nothing_of_it(
     ]
 
 
-def test_a_kill_at_any_instant_leaves_before_or_after(env: dict[str, str], home: wires.Home, tmp_path: Path) -> None:
+def test_a_kill_at_any_instant_leaves_before_or_after(
+    env: dict[str, str], home: wires.Home, tmp_path: Path
+) -> None:
     build(env)
     whole = tmp_path / "store"
     name = store_of(env).name

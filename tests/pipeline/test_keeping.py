@@ -28,13 +28,23 @@ def home(tmp_path: Path) -> wires.Home:
     first.main.turn(
         f"look at the settings, {PLAIN}",
         say("I read.", read("private/keys.txt", f"{SECRET} 1\n"), read_missing(f"private/{SECRET}.txt")),
-        say("", edit("private/keys.txt", f"{SECRET} 1", f"{SECRET} 2"), bash(f"cat private/keys.txt # {SECRET}", SECRET)),
+        say(
+            "",
+            edit("private/keys.txt", f"{SECRET} 1", f"{SECRET} 2"),
+            bash(f"cat private/keys.txt # {SECRET}", SECRET),
+        ),
         say("", grep(SECRET, f"{CWD}/private", f"private/keys.txt:1:{SECRET}")),
-        say("", bash("make check", f"ok\nprivate/keys.txt:3: {SECRET}\n3 passed", code=1), read("src/app.py", "x = 1")),
+        say(
+            "",
+            bash("make check", f"ok\nprivate/keys.txt:3: {SECRET}\n3 passed", code=1),
+            read("src/app.py", "x = 1"),
+        ),
         say("Done with the settings."),
         gap=60_000,
     )
-    first.main.turn("a call without end", say("", bash(f"tail -f private/log # {SECRET}", None)), outcome="killed")
+    first.main.turn(
+        "a call without end", say("", bash(f"tail -f private/log # {SECRET}", None)), outcome="killed"
+    )
     second = made.session(CWD, at=1_796_100_000_000, title="second")
     second.main.turn("and the second session?", say("It is fine, quillwortish."), gap=60_000)
     second.fork(1_796_200_000_000).main.turn("its fork?", say("Also quillwortish."), gap=60_000)
@@ -50,7 +60,10 @@ def env(tmp_path: Path, home: wires.Home) -> dict[str, str]:
 def test_what_tools_did_to_excluded_paths_is_not_stored(env: dict[str, str]) -> None:
     run(env, "run", "--all", "--theme", "settings", "--keywords", "settings", "--jobs", "1")
     assert traces(store_of(env), SECRET)
-    strict = env | {"KIMI_MEMORY_EXCLUDE_PATHS": "private", "MEMORY_STORE_ROOT": env["MEMORY_STORE_ROOT"] + "2"}
+    strict = env | {
+        "KIMI_MEMORY_EXCLUDE_PATHS": "private",
+        "MEMORY_STORE_ROOT": env["MEMORY_STORE_ROOT"] + "2",
+    }
     run(strict, "run", "--all", "--theme", "settings", "--keywords", "settings", "--jobs", "2")
     store = store_of(strict)
     assert traces(store, SECRET) == [] and traces(store, "keys.txt") == []
@@ -94,7 +107,9 @@ def test_a_rule_that_is_lifted_brings_back_what_the_wires_hold(env: dict[str, st
 
 
 @pytest.mark.parametrize("where", ["environment", "store's file"])
-def test_a_session_excluded_later_goes_with_its_forks(where: str, env: dict[str, str], home: wires.Home) -> None:
+def test_a_session_excluded_later_goes_with_its_forks(
+    where: str, env: dict[str, str], home: wires.Home
+) -> None:
     run(env, "index")
     store, session = store_of(env), home.sessions[1].session_id
     if where == "environment":
@@ -141,7 +156,9 @@ def test_newer_redaction_rules_change_an_older_store(
     run(env, "index")
     assert traces(store, token.lower()) == [] and (home.sessions[1].session_id, "main", 1) in turns_in(store)
     with sqlite3.connect(store / "refined" / "refined.sqlite") as connection:
-        assert connection.execute("SELECT value FROM kmp_meta WHERE key='rules'").fetchone()[0] == RULES_VERSION
+        assert (
+            connection.execute("SELECT value FROM kmp_meta WHERE key='rules'").fetchone()[0] == RULES_VERSION
+        )
     connection.close()
 
 
@@ -162,6 +179,8 @@ def test_the_raw_index_keeps_a_turn_for_as_long_as_it_was_told(tmp_path: Path) -
     assert pipeline(short, "search", "goldenrod", "--workspace", CWD).code == 0
     run(short, "run", "--theme", "plan", "--jobs", "1")
     kept = run(short, "trace", "plan", "--format", "json").json["turns"]
-    assert [t["sessionId"] for t in kept] == [t["sessionId"] for t in pointers] and kept[0].get("gone") is True
+    assert [t["sessionId"] for t in kept] == [t["sessionId"] for t in pointers] and kept[0].get(
+        "gone"
+    ) is True
     run(env, "index")
     assert len(turns_in(store)) == 2
