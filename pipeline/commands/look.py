@@ -11,7 +11,15 @@ from typing import Any
 import click
 
 from pipeline.background_status import background_lines, background_status
-from pipeline.commands.scope import Scope, echo_json, echo_lines, json_option, run_async, scope_options
+from pipeline.commands.scope import (
+    NUMBER,
+    Scope,
+    echo_json,
+    echo_lines,
+    json_option,
+    run_async,
+    scope_options,
+)
 from pipeline.errors import BadInput
 from pipeline.reading import Copies, Reading, json_lines, read_agent, turn_json, whole
 from pipeline.sessions import Agent, Session, derive_title, read_head
@@ -109,9 +117,9 @@ def _local(ms: int | None) -> str:
 
 @click.command()
 @click.argument("session_id", metavar="SESSION")
-@click.argument("turn_id", metavar="TURN", type=int)
+@click.argument("turn_id", metavar="TURN", type=NUMBER)
 @click.option("--agent", "agent_id", metavar="ID", default="main", show_default=True)
-@click.option("--position", type=int, help="The turn's place in the file, where two turns share a number.")
+@click.option("--position", type=NUMBER, help="The turn's place in the file, where two turns share a number.")
 @json_option
 def show(session_id: str, turn_id: int, agent_id: str, position: int | None, as_json: bool) -> None:
     """Show one turn whole, from the wire: every step's text, tool arguments and results."""

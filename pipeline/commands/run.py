@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, closing
 from pathlib import Path
 from typing import Any
 
 import click
 
 from pipeline.catchup import catch_up
-from pipeline.commands.scope import Scope, day, echo_json, json_option, run_async, scope_options
+from pipeline.commands.scope import Scope, echo_json, json_option, period, run_async, scope_options
 from pipeline.errors import BadInput, StoreError
 from pipeline.progress import progress_bar
 from pipeline.refining import refine_all
@@ -67,9 +68,7 @@ def run(
 
     A second run reuses what is refined. Without new evidence it writes nothing.
     """
-    requests = _requests(
-        theme, keywords, replace_keywords, themes_file, day(since, "--since"), day(until, "--until", end=True)
-    )
+    requests = _requests(theme, keywords, replace_keywords, themes_file, *period(since, until))
     if not requests and not refine_everything:
         raise click.UsageError(
             "Give --theme NAME (with --keywords on its first run), --themes FILE, or --all."
@@ -190,11 +189,7 @@ def _throw_away_copy(layout: Layout) -> Any:
             copy = Layout(Path(folder))
             copy.database.parent.mkdir(parents=True)
             if layout.database.exists():
-                with (
-                    sqlite3.connect(f"{layout.database.as_uri()}?mode=ro", uri=True) as source,
-                    sqlite3.connect(copy.database) as target,
-                ):
-                    source.backup(target)
+                copy_database(layout.database, copy.database)
             if layout.themes.is_dir():
                 copy.themes.mkdir()
                 for path in layout.themes.glob("*.json"):
@@ -202,6 +197,20 @@ def _throw_away_copy(layout: Layout) -> Any:
             yield copy
 
     return copied()
+
+
+def copy_database(database: Path, copy: Path) -> None:
+    """Copy a database that others may be writing, or that lies where nobody can write."""
+    with closing(sqlite3.connect(copy)) as target:
+        # On a medium that cannot be written even a reader of a WAL database needs ``immutable``.
+        for mode in ("mode=ro", "mode=ro&immutable=1"):
+            try:
+                with closing(sqlite3.connect(f"{database.as_uri()}?{mode}", uri=True)) as source:
+                    source.backup(target)
+                return
+            except sqlite3.OperationalError:
+                if "immutable" in mode or os.access(database.parent, os.W_OK):
+                    raise
 
 
 async def _rebuild(scope: Scope, target: Workspace, jobs: int | None, report: Report) -> None:

@@ -99,6 +99,10 @@ def run_async(function: Callable[..., Any], *arguments: Any) -> Any:
     return anyio.run(function, *arguments)
 
 
+NUMBER = click.IntRange(0, 2**53 - 1)
+"""A turn's number or position: what a wire can hold."""
+
+
 def echo_json(value: object) -> None:
     """One JSON value on stdout, UTF-8 whatever the locale."""
     sys.stdout.buffer.write(orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE))
@@ -108,6 +112,14 @@ def echo_lines(lines: Iterable[bytes]) -> None:
     """Lines of bytes on stdout."""
     for line in lines:
         sys.stdout.buffer.write(line)
+
+
+def period(since: str | None, until: str | None) -> tuple[int | None, int | None]:
+    """``--since`` and ``--until`` in ms. A period that ends before it begins would look like a verified miss."""
+    first, last = day(since, "--since"), day(until, "--until", end=True)
+    if first is not None and last is not None and last < first:
+        raise BadInput(f"--until {until} is before --since {since}")
+    return first, last
 
 
 def day(text: str | None, name: str, *, end: bool = False) -> int | None:

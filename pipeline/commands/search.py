@@ -11,7 +11,7 @@ from typing import Any, get_args
 import click
 
 from pipeline.answers import LEAST_CHARS, Answer, Detail, jump_commands, merged
-from pipeline.commands.scope import Scope, day, echo_json, json_option, run_async, scope_options
+from pipeline.commands.scope import Scope, echo_json, json_option, period, run_async, scope_options
 from pipeline.errors import BadInput, ExitCode
 from pipeline.search import Freshness, Searcher
 from pipeline.search_freshness import freshen
@@ -62,11 +62,12 @@ def search(
         raise click.UsageError("Give a QUERY, or --queries FILE.")
     if query is not None and not query.strip():
         raise BadInput("the query is empty", hint="Say what was said or done in the turns you look for.")
+    first, last = period(since, until)
     base = SearchRequest(
         query or "",
         limit=limit,
-        since=day(since, "--since"),
-        until=day(until, "--until", end=True),
+        since=first,
+        until=last,
         detail=detail,
         cursor=cursor,
         now=time.time_ns() // 1_000_000,

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from pipeline.commands.scope import Scope, echo_json, json_option, run_async
+from pipeline.commands.scope import NUMBER, Scope, echo_json, json_option, run_async
 from pipeline.errors import BadInput
 from pipeline.store.database import open_database
 from pipeline.store.files import read_text
@@ -187,12 +187,12 @@ def _suggestion(each: Any) -> dict[str, Any]:
 
 
 def _turn_arguments(command: Callable[..., None]) -> Callable[..., None]:
-    command = click.option("--position", type=int, help="The turn's place, where two turns share a number.")(
-        command
-    )
+    command = click.option(
+        "--position", type=NUMBER, help="The turn's place, where two turns share a number."
+    )(command)
     command = click.option("--agent", "agent_id", metavar="ID", default="main", show_default=True)(command)
     command = workspace_option(command)
-    command = click.argument("turn_id", metavar="TURN", type=int)(command)
+    command = click.argument("turn_id", metavar="TURN", type=NUMBER)(command)
     command = click.argument("session_id", metavar="SESSION")(command)
     return click.argument("theme")(command)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.commands.scope import Scope, day, echo_json, json_option, run_async, scope_options
+from pipeline.commands.scope import NUMBER, Scope, day, echo_json, json_option, run_async, scope_options
 from pipeline.errors import BadInput, ExitCode, StoreError, UnknownWorkspace
 from pipeline.sessions import Workspace
 from pipeline.store.layout import Layout, redaction_key
@@ -34,9 +34,11 @@ def register(group: click.Group) -> None:
 
 @click.command()
 @click.option("--session", metavar="ID", help="A whole session; what is said in it later stays out too.")
-@click.option("--turn", nargs=2, metavar="SESSION TURN", help="One turn, with its sub-agents' and all its copies.")
+@click.option(
+    "--turn", nargs=2, metavar="SESSION TURN", help="One turn, with its sub-agents' and all its copies."
+)
 @click.option("--agent", metavar="ID", default="main", show_default=True, help="The agent of --turn.")
-@click.option("--position", type=int, help="The place of --turn, where two turns share a number.")
+@click.option("--position", type=NUMBER, help="The place of --turn, where two turns share a number.")
 @click.option("--since", metavar="DATE", help="Turns from this local day (or ISO time) on.")
 @click.option("--until", metavar="DATE", help="Turns up to the end of this local day (or ISO time).")
 @click.option("--everything", is_flag=True, help="All turns of the workspace up to now.")
@@ -102,8 +104,10 @@ def forget(
 
 
 def _number(text: str) -> int:
-    if not text.isdigit():
-        raise BadInput(f"--turn: {text!r} is no turn number", hint="`pipeline turns --session ID` lists them.")
+    if not (text.isascii() and text.isdecimal() and len(text) < 16):  # as in a wire
+        raise BadInput(
+            f"--turn: {text!r} is no turn number", hint="`pipeline turns --session ID` lists them."
+        )
     return int(text)
 
 
@@ -120,7 +124,9 @@ def _session_id(scope: Scope, named: str) -> str:
 def _targets(scope: Scope, workspace: str | None, session: str | None = None) -> tuple[Workspace, ...]:
     """The workspaces to work on; a session that is named tells its own. A store may outlive its sessions."""
     if session is not None and workspace is None:
-        found = next((s for s in scope.inventory.sessions if s.session_id == _session_id(scope, session)), None)
+        found = next(
+            (s for s in scope.inventory.sessions if s.session_id == _session_id(scope, session)), None
+        )
         if found is not None:
             return tuple(space for space in scope.inventory.workspaces if space.id == found.workspace_id)
     try:
@@ -155,7 +161,12 @@ async def _forget(scope: Scope, target: Workspace, request: Request, yes: bool) 
                 report = Report(skipped=Counter())
                 await catch_up(database, target.sessions, key=key, workers=workers, report=report)
             wanted = await plan(database, layout, request, now=_now())
-            result = {"workspace": target.label, "workspaceId": target.id, **wanted.as_json(), "forgotten": False}
+            result = {
+                "workspace": target.label,
+                "workspaceId": target.id,
+                **wanted.as_json(),
+                "forgotten": False,
+            }
             if yes and not wanted.empty:
                 done = await carry_out(database, layout, wanted, workers=workers)
                 result |= {"forgotten": True, "emptied": done.emptied, "untold": list(done.untold)}
@@ -165,7 +176,12 @@ async def _forget(scope: Scope, target: Workspace, request: Request, yes: bool) 
             raise
         async with open_database(layout.database, write=False) as database:  # a read-only store still tells
             wanted = await plan(database, layout, request, now=_now())
-            return {"workspace": target.label, "workspaceId": target.id, **wanted.as_json(), "forgotten": False}
+            return {
+                "workspace": target.label,
+                "workspaceId": target.id,
+                **wanted.as_json(),
+                "forgotten": False,
+            }
 
 
 def _now() -> int:
@@ -177,15 +193,23 @@ def _now() -> int:
 def _told(target: Workspace, result: dict[str, Any], yes: bool) -> list[str]:
     lines = [target.label]
     if not (result["turns"] or result["files"] or result["themes"]):
-        lines.append("  nothing is stored of it" + ("; it stays out from now on" if result["forgotten"] else ""))
+        lines.append(
+            "  nothing is stored of it" + ("; it stays out from now on" if result["forgotten"] else "")
+        )
     else:
         copies = result["occurrences"] - result["turns"]
         also = f" and {copies} copies of them" if copies else ""
         verb = "forgot" if result["forgotten"] else "would forget"
         lines.append(f"  {verb} {result['turns']} turns{also} in {len(result['sessions'])} sessions")
     for row in result["sessions"]:
-        numbers = [f"{t['turnId']}" + (f" ({t['agentId']})" if t["agentId"] != "main" else "") for t in row["turns"]]
-        shown = "all of it" if row["whole"] else f"turns {', '.join(numbers[:12])}{' …' if len(numbers) > 12 else ''}"
+        numbers = [
+            f"{t['turnId']}" + (f" ({t['agentId']})" if t["agentId"] != "main" else "") for t in row["turns"]
+        ]
+        shown = (
+            "all of it"
+            if row["whole"]
+            else f"turns {', '.join(numbers[:12])}{' …' if len(numbers) > 12 else ''}"
+        )
         lines.append(f"    {row['sessionId']}: {shown}")
     if result["themes"]:
         lines.append(f"  themes told anew: {', '.join(result['themes'])}")
@@ -193,10 +217,13 @@ def _told(target: Workspace, result: dict[str, Any], yes: bool) -> list[str]:
     if len(result["files"]) > FILES_SHOWN:
         lines.append(f"  … and {len(result['files']) - FILES_SHOWN} more files")
     lines += [
-        f"  kept: {path} (a memory written from it; --memories takes it too)" for path in result["memoriesKept"]
+        f"  kept: {path} (a memory written from it; --memories takes it too)"
+        for path in result["memoriesKept"]
     ]
     if result["forgotten"] and not result["emptied"]:
-        lines.append("  another process is reading the store: its log is emptied once that is done (see doctor)")
+        lines.append(
+            "  another process is reading the store: its log is emptied once that is done (see doctor)"
+        )
     lines += [
         f"  theme {name} could not be told anew: `pipeline run --theme '{name}'` does it"
         for name in result.get("untold", ())
@@ -211,7 +238,9 @@ _SIGNS = {"ok": "ok", "note": "note", "warning": "warning", "problem": "PROBLEM"
 
 @click.command()
 @scope_options
-@click.option("--fix", is_flag=True, help="Mend what is safe to mend: nothing a person wrote, no damaged file deleted.")
+@click.option(
+    "--fix", is_flag=True, help="Mend what is safe to mend: nothing a person wrote, no damaged file deleted."
+)
 @click.option("--deep", is_flag=True, help="Also look at every stored text for secrets that slipped through.")
 @json_option
 def doctor(workspace: str | None, all_workspaces: bool, fix: bool, deep: bool, as_json: bool) -> int:
@@ -254,7 +283,11 @@ def doctor(workspace: str | None, all_workspaces: bool, fix: bool, deep: bool, a
         for finding in found:
             for line in _shown(finding, fix):
                 click.echo(clean(line))
-    click.echo("all is well" if well else "there are problems" + ("" if fix else "; --fix mends what is safe to mend"))
+    click.echo(
+        "all is well"
+        if well
+        else "there are problems" + ("" if fix else "; --fix mends what is safe to mend")
+    )
     return ExitCode.DONE if well else ExitCode.FAILED
 
 
@@ -270,7 +303,10 @@ def _examined(scope: Scope, workspace: str | None, all_workspaces: bool) -> tupl
             here = str(Path.cwd())
             return (Workspace(workspace_id(here, scope.settings.home), here, ()),)
     known = {space.id for space in scope.inventory.workspaces}
-    stores = (path.parents[1].name for path in sorted(scope.settings.store_root.glob("workspace-*/refined/*.sqlite")))
+    stores = (
+        path.parents[1].name
+        for path in sorted(scope.settings.store_root.glob("workspace-*/refined/*.sqlite"))
+    )
     left = tuple(Workspace(name, None, ()) for name in dict.fromkeys(stores) if name not in known)
     return (*scope.inventory.workspaces, *left)
 

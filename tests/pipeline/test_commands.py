@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ import orjson
 import pytest
 
 import pipeline.demo as demo
+from pipeline.commands.run import copy_database
 from pipeline.commands.scope import day
 from pipeline.errors import BadInput
 from tests.pipeline.command_line import Result, environment, pipeline
@@ -188,6 +191,14 @@ def test_curation_survives_runs(shop: dict[str, str]) -> None:
         (("turns", "--workspace", "a", "--all-workspaces"), "exclude each other"),
         (("frobnicate",), "No such command"),
         (("run", "--theme", "x", "--jobs", "0", "--workspace", demo.WORKSPACE), "--jobs"),
+        (("show", "session_4a4724bf", "9" * 30), "TURN"),
+        (("show", "session_4a4724bf", "0", "--position", "9" * 30), "--position"),
+        (("tag", "x", "session_4a4724bf", "9" * 30, "--workspace", demo.WORKSPACE), "TURN"),
+        (("forget", "--turn", "session_4a4724bf", "9" * 30, "--workspace", demo.WORKSPACE), "turn"),
+        (
+            ("search", "x", "--since", "2026-11-20", "--until", "2026-11-01", "--workspace", demo.WORKSPACE),
+            "before",
+        ),
     ],
 )
 def test_bad_input_is_exit_2_and_says_what_is_wrong(
@@ -335,6 +346,25 @@ def test_closed_streams_do_not_end_a_command(shop: dict[str, str]) -> None:
                 ["sh", "-c", command, sys.executable, demo.WORKSPACE], env=shop, check=False
             )
             assert done.returncode == 0, (streams, more)
+
+
+def test_a_dry_run_reads_a_store_that_cannot_be_written(tmp_path: Path) -> None:
+    database, copy = tmp_path / "ro" / "refined.sqlite", tmp_path / "copy.sqlite"
+    database.parent.mkdir()
+    with closing(sqlite3.connect(database)) as made:
+        made.executescript("PRAGMA journal_mode=WAL; CREATE TABLE t(a); INSERT INTO t VALUES(7);")
+    mount = ["mount", "-t", "tmpfs", "tmpfs", str(database.parent)]
+    content = database.read_bytes()
+    if os.name != "posix" or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("cannot mount here")
+    try:
+        database.write_bytes(content)
+        subprocess.run(["mount", "-o", "remount,ro", str(database.parent)], check=True)
+        copy_database(database, copy)
+    finally:
+        subprocess.run(["umount", "--lazy", str(database.parent)], check=True)
+    with closing(sqlite3.connect(copy)) as copied:
+        assert copied.execute("SELECT a FROM t").fetchall() == [(7,)]
 
 
 def test_a_title_is_one_short_line_of_the_list(tmp_path: Path) -> None:
