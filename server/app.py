@@ -60,17 +60,19 @@ class App:
     @asynccontextmanager
     async def lifespan(self, _server: Server[App]) -> AsyncIterator[App]:
         """Owns every background task; on the way out, also on a signal, what is open is closed."""
-        async with anyio.create_task_group() as tasks:
-            self._tasks = tasks
-            tasks.start_soon(self._keep_up)
-            try:
-                yield self
-            finally:
-                tasks.cancel_scope.cancel()
-        with anyio.CancelScope(shield=True), anyio.move_on_after(0.5, shield=True):
-            if self._service is not None:
-                await self._service.close()
-            self._service = self._tasks = None
+        try:
+            async with anyio.create_task_group() as tasks:
+                self._tasks = tasks
+                tasks.start_soon(self._keep_up)
+                try:
+                    yield self
+                finally:
+                    tasks.cancel_scope.cancel()
+        finally:  # also when the connection failed: a database left open would keep the process from ending
+            with anyio.CancelScope(shield=True), anyio.move_on_after(0.5, shield=True):
+                if self._service is not None:
+                    await self._service.close()
+                self._service = self._tasks = None
 
     async def _keep_up(self) -> None:
         """The background work, unless it is switched off; loaded when the client has had its first answers."""

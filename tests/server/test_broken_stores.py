@@ -6,6 +6,7 @@ import errno
 import os
 import shutil
 import sqlite3
+import threading
 from pathlib import Path
 
 import pytest
@@ -176,3 +177,16 @@ async def test_a_wrong_config_file_is_named(filled: Path) -> None:
 async def test_an_excluded_workspace_is_not_read(tmp_path: Path) -> None:
     async with asked(demo_env(tmp_path, KIMI_MEMORY_EXCLUDE_WORKSPACES="/home/dev/shop")) as server:
         assert "exclude.workspaces" in await server.fails("search_context", query="cookie")
+
+
+async def test_a_connection_that_breaks_leaves_no_database_open(tmp_path: Path) -> None:
+    def connections() -> list[str]:
+        return [each.name for each in threading.enumerate() if "_connection_worker_thread" in each.name]
+
+    before = connections()
+    with pytest.raises(BaseExceptionGroup):
+        async with asked(demo_env(tmp_path)) as server:
+            await server.ask("search_context", query="cookie")
+            assert len(connections()) > len(before)
+            raise ConnectionResetError
+    assert connections() == before
