@@ -22,6 +22,8 @@ DETAILS: tuple[Detail, ...] = ("compact", "normal", "full")
 SNIPPET_CHARS = {"compact": 220, "normal": 320, "full": 400}
 TEXT_CHARS = {"compact": 0, "normal": 280, "full": 4_000}
 """How much of a turn's question and answer is shown beside the snippet, each."""
+ANSWER_CHARS = {**TEXT_CHARS, "compact": 160}
+"""The same for the answer: compact shows how it begins, where the snippet is the question that it answers."""
 ABOUT_CHARS = {"compact": 0, "normal": 120, "full": 300}
 """How much of a neighbouring turn's question is shown."""
 SCALES = (1.0, 0.8, 0.64, 0.5, 0.4, 0.3, 0.22, 0.16, 0.1, 0.06, 0.04)
@@ -229,7 +231,7 @@ class Answer:
             if len(hit.snippet) > width
             else hit.snippet,
             question=cut(hit.question, texts),
-            answer=cut(hit.answer, texts),
+            answer=cut(hit.answer, ANSWER_CHARS[self.detail]),
             before=hit.before and replace(hit.before, about=cut(hit.before.about, about)),
             after=hit.after and replace(hit.after, about=cut(hit.after.about, about)),
             title=cut(hit.title, TITLE_CHARS * 2),

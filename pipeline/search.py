@@ -15,7 +15,7 @@ from pathlib import Path
 
 from anyio import to_thread
 
-from pipeline.answers import ABOUT_CHARS, SNIPPET_CHARS, TEXT_CHARS, Answer, Around, Detail, Hit
+from pipeline.answers import ABOUT_CHARS, ANSWER_CHARS, SNIPPET_CHARS, TEXT_CHARS, Answer, Around, Detail, Hit
 from pipeline.errors import StoreError
 from pipeline.search_clusters import clusters_around
 from pipeline.search_request import SearchRequest, conditions_of, cursor_at, exclusive, offset_of
@@ -40,6 +40,8 @@ FLOOR, NEAR, ASKED = 0.1, 1.0, 1.0
 ``NEAR_CHARS``, and for the share that the person's question holds."""
 PHRASE_BONUS = 0.25
 """For the query's words standing in the text just as they were typed."""
+FIRST_LINE_BYTES = 40
+"""An answer's first line that is shorter (“Done:”) says little: the next one is shown with it."""
 PARTS_MOST = 6
 """Sub-agents' turns of one hit that are looked into."""
 
@@ -62,6 +64,8 @@ class _Closer:
     turn: Turn
     excerpt: Excerpt
     from_agent: str
+    asked: bool
+    """The excerpt is from the question."""
 
 
 class Searcher:
@@ -181,19 +185,20 @@ class Searcher:
     ) -> _Closer:
         width = SNIPPET_CHARS[request.detail]
         texts = document(turn)
-        near, asked, excerpt = _closeness(texts, matcher, width)
+        near, asked, excerpt, name = _closeness(texts, matcher, width)
         weight = sum(matcher.weights) or 1.0
         from_agent = ""
         if scored.parts and excerpt.weight < weight:
             for agent_id, other in self._parts(index, scored.parts):
-                theirs, _, quote = _closeness(document(other), matcher, width)
+                theirs, _, quote, _ = _closeness(document(other), matcher, width)
                 if quote.weight > excerpt.weight:
                     near, excerpt, from_agent = max(near, theirs), quote, agent_id
         factor = FLOOR + NEAR * near / weight + ASKED * asked / weight
         if _verbatim(request.query, texts):
             factor += PHRASE_BONUS
         bonus = scored.score and scored.boost
-        return _Closer(scored, scored.base * factor * (1 + bonus), turn, excerpt, from_agent)
+        score = scored.base * factor * (1 + bonus)
+        return _Closer(scored, score, turn, excerpt, from_agent, name == "user" and not from_agent)
 
     def _parts(self, index: TurnSearch, parts: Sequence[int]) -> Iterable[tuple[str, Turn]]:
         some = parts[:PARTS_MOST]
@@ -223,8 +228,8 @@ class Searcher:
                 if body is None:
                     continue
                 turn = codec.unpack(body)
-                _, _, excerpt = _closeness(document(turn), matcher, SNIPPET_CHARS[detail])
-                item = _Closer(item, item.score, turn, excerpt, "")
+                _, _, excerpt, name = _closeness(document(turn), matcher, SNIPPET_CHARS[detail])
+                item = _Closer(item, item.score, turn, excerpt, "", name == "user")
             hit = _hit(item, query, detail, sessions.get(item.scored.place.session_id, ""))
             hit = replace(hit, wire_gone=item.scored.place.key in gone)
             found.append(self._with_neighbours(index, hit, item.scored.place, detail))
@@ -249,9 +254,11 @@ def _place(item: _Closer | Scored) -> Place:
     return item.place if isinstance(item, Scored) else item.scored.place
 
 
-def _closeness(texts: Document, matcher: Matcher, width: int) -> tuple[float, float, Excerpt]:
-    """Weight of the terms standing together anywhere, of those in the question, and the best excerpt."""
-    near, asked, best = 0.0, 0.0, Excerpt("", -1.0, frozenset())
+def _closeness(texts: Document, matcher: Matcher, width: int) -> tuple[float, float, Excerpt, str]:
+    """Weight of the terms standing together anywhere, of those in the question, the best excerpt, and of which of
+    the texts it is.
+    """
+    near, asked, best, source = 0.0, 0.0, Excerpt("", -1.0, frozenset()), ""
     for name in ("user", "agent", "errors", "actions"):
         text: str = getattr(texts, name)
         if not text:
@@ -263,8 +270,8 @@ def _closeness(texts: Document, matcher: Matcher, width: int) -> tuple[float, fl
         if name == "user":
             asked = matcher.nearest(_up_to(spans, QUESTION_CHARS), QUESTION_SPAN)
         if matcher.nearest(spans, width) > best.weight + 1e-9 or best.weight < 0:
-            best = matcher.excerpt(text, width, spans)
-    return near, asked, best if best.weight >= 0 else Excerpt("", 0.0, frozenset())
+            best, source = matcher.excerpt(text, width, spans), name
+    return near, asked, best if best.weight >= 0 else Excerpt("", 0.0, frozenset()), source
 
 
 def _up_to(spans: Sequence[Span], end: int) -> list[Span]:
@@ -283,6 +290,8 @@ def _hit(item: _Closer, query: Query, detail: Detail, title: str) -> Hit:
     matched = _matched(query, scored.shares)
     width = TEXT_CHARS[detail]
     answer = final_text(turn.live_steps) or ""
+    if not width:
+        answer = _first_line(answer) if item.asked else ""
     return Hit(
         session_id=place.session_id,
         agent_id=place.agent_id,
@@ -297,7 +306,9 @@ def _hit(item: _Closer, query: Query, detail: Detail, title: str) -> Hit:
         status=place.status,
         decision=scored.decision,
         question=_line(turn.user_text or turn.opening_text, width) if width else "",
-        answer=_line(answer, width) if width else "",
+        answer=_line(answer if width else _first_line(answer), ANSWER_CHARS[detail])
+        if width or item.asked
+        else "",
         from_agent=item.from_agent,
     )
 
@@ -316,6 +327,18 @@ def _matched(query: Query, shares: Sequence[float]) -> tuple[str, ...]:
             found.append(text)
         last = number
     return tuple(found)
+
+
+def _first_line(text: str) -> str:
+    """The first line of a text, with the next ones while it says little."""
+    found = ""
+    for line in filter(None, map(str.strip, text.splitlines())):
+        found = f"{found} {line}".strip()
+        if (
+            len(found.encode("utf-8", "replace")) >= FIRST_LINE_BYTES
+        ):  # a Han character says as much as three letters
+            break
+    return found
 
 
 def _line(text: str, width: int) -> str:

@@ -113,6 +113,31 @@ async def test_search_finds_turns_in_both_languages(demo: Asked) -> None:
     assert REVIEW in await demo.ask("search_context", query="登录令牌 安全评审")
 
 
+async def test_a_question_that_matches_is_shown_with_what_came_of_it(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    session = home.session("/home/dev/app", at=START)
+    told = "The port is 3001 now, for another window's server holds 3000." + " And so on." * 30
+    session.main.turn(
+        "which port is used?", say("Done:", bash("ss", "3001")), say(f"Done:\n\n{told}\n\nBye.")
+    )
+    session.main.turn("端口被占用怎么办？", say("启动时 3000 被占用就退到 3001，不再杀旧进程。\n\n以上。"))
+    session.main.turn("close it", say("The window is closed, said the doorman."))
+    home.write()
+    async with asked(env_of(home.root, tmp_path / "store"), "/home/dev/app") as server:
+        text = await server.ask("search_context", query="which port is used")
+        line = next(line for line in text.splitlines() if line.startswith("   answered: "))
+        assert (
+            line.startswith("   answered: Done: The port is 3001 now, for another window") and len(line) < 180
+        )
+        chinese = await server.ask("search_context", query="端口被占用")
+        assert "answered: 启动时 3000 被占用就退到 3001，不再杀旧进程。\n" in chinese
+        own = await server.ask("search_context", query="doorman")
+        assert "«The window is closed, said the doorman.»" in own and "answered" not in own
+        for most in range(400, 800, 25):
+            bounded = await server.ask("search_context", query="which port is used", max_output_chars=most)
+            assert len(bounded) <= most and session.session_id in bounded
+
+
 async def test_search_bounds_dates_and_pages(demo: Asked) -> None:
     assert len(await demo.ask("search_context", query="cookie", detail="full", max_output_chars=700)) <= 700
     only = await demo.ask("search_context", query="cookie", date_from="2026-11-18", date_to="2026-11-18")
