@@ -7,8 +7,10 @@ pipeline/run.py); doing the same piece twice gives the same rows."""
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -127,7 +129,7 @@ def fold(job: FoldJob) -> FoldBatch:
             folded.apply(splitter.provisional())
         _keep_out(job, folded, splitter, batch.counts)
         batch.state = splitter.state()
-        batch.counts.update(splitter.counts)
+        batch.counts.update(named(splitter.counts))
     dictionary = codec.use(job.dictionary) if job.dictionary else None
     batch.turns = [pack(turn, dictionary) for turn in folded.turns.values()]
     batch.marks = folded.marks
@@ -175,6 +177,17 @@ class _Older:
 
     def __call__(self, turn: Opened) -> bool:
         return turn.started_at is not None and turn.started_at < self.moment
+
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.:-]{0,63}")
+
+
+def named(counts: Mapping[str, int]) -> Counter[str]:
+    """Counts by reason; a record type that looks like no name could be anything and is not kept."""
+    kept: Counter[str] = Counter()
+    for reason, count in counts.items():
+        kept[reason if _NAME.fullmatch(reason) else f"{reason.partition(':')[0]}:other"] += count
+    return kept
 
 
 class Folded:

@@ -16,7 +16,7 @@ from pipeline.store.layout import Layout, redaction_key
 from pipeline.upkeep import index_is_current, note_versions
 from pipeline.workers import Workers
 
-RESERVE = 0.08
+RESERVE = 0.1
 """Seconds of the budget kept for the last piece's commit and for the answer itself."""
 LEAST = 0.02
 """Seconds spent on news at least: one appended turn is folded even if opening the store took the rest."""

@@ -213,3 +213,12 @@ def test_a_damaged_state_is_read_again_from_the_start(jobs: int, tmp_path: Path)
     fill(store, found, jobs=jobs)
     fill(tmp_path / "fresh.sqlite", found)
     assert content(store) == content(tmp_path / "fresh.sqlite")
+
+
+def test_a_record_type_that_is_no_name_is_counted_but_not_kept(tmp_path: Path) -> None:
+    shutil.copytree(SAMPLES / "a_plain" / "home", tmp_path / "home")
+    wire = next((tmp_path / "home").rglob("wire.jsonl"))
+    with wire.open("ab") as file:
+        file.write('{"type":"未知 type of a person","time":1}\n{"type":"brand.new","time":1}\n'.encode())
+    report = fill(tmp_path / "a.sqlite", inventory(tmp_path / "home"))
+    assert dict(report.unknown) == {"other": 1, "brand.new": 1}
