@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pipeline.answers import LEAST_CHARS
 from server.surface import Schema, Tool, choice, number, switch, text, texts
 
 REFERENCE: Schema = {
@@ -17,6 +16,8 @@ REFERENCE: Schema = {
 }
 SESSION = text("your own session's id, if you know it")
 CHARS = "characters of the answer"
+LEAST_SEARCH_CHARS = 400
+"""``pipeline.answers.LEAST_CHARS``, which would cost the start an import of the tokenizer."""
 
 _BOOTSTRAP = {
     "detailed_rounds": number("latest turns shown in detail", most=20, default=3),
@@ -50,7 +51,7 @@ TOOLS = (
             "cluster_gap_seconds": number("a longer pause splits a cluster", most=86_400, default=90),
             "max_cluster_size": number(least=1, most=200, default=15),
             "detail": choice("compact", "normal", "full", default="compact"),
-            "max_output_chars": number(least=LEAST_CHARS, most=45_000, default=6000),
+            "max_output_chars": number(least=LEAST_SEARCH_CHARS, most=45_000, default=6000),
             "cursor": text("from the answer before"),
             "format": choice("text", "json", default="text"),
             "save_view": switch("keep it for list_search_views"),

@@ -56,7 +56,7 @@ def test_starting_and_listing_touches_no_file(env: dict[str, str], tmp_path: Pat
         answer = server.initialize()["result"]
         assert answer["protocolVersion"] == "2025-11-25" and answer["serverInfo"]["name"] == "kimi-memory"
         assert answer["capabilities"]["resources"]["listChanged"] is True
-        assert len(server.ask("tools/list")["result"]["tools"]) == 33
+        assert len(server.ask("tools/list")["result"]["tools"]) == 34
         assert server.end() == 0
     assert not (tmp_path / "store").exists()
 

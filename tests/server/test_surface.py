@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.answers import LEAST_CHARS
 from server.surface import ALL_CHARS, DEFAULT_CHARS, Tool
+from server.surface.context import LEAST_SEARCH_CHARS
 from server.surface.everything import TOOLS, listed, wire
 from tests.server.cases import asked, demo_env
 
@@ -58,6 +60,7 @@ def test_the_lists_keep_their_budgets() -> None:
     assert size("default") <= DEFAULT_CHARS
     assert size("all") <= ALL_CHARS
     assert {tool.name for tool in listed("default")} == DEFAULT
+    assert LEAST_SEARCH_CHARS == LEAST_CHARS
 
 
 def test_every_tool_and_argument_of_the_other_server_is_there() -> None:
