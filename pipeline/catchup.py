@@ -13,6 +13,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -186,7 +187,16 @@ def need_space(path: Path, news: int) -> None:
 
 def _without_secrets(session: Session, key: bytes) -> Session:
     """Titles are prompts cut short."""
-    return session if session.title is None else replace(session, title=redactor(key)(session.title))
+    if session.title is None:
+        return session
+    title = _clean_title(session.title, key)
+    return session if title == session.title else replace(session, title=title)
+
+
+@lru_cache(maxsize=16_384)
+def _clean_title(title: str, key: bytes) -> str:
+    """Remembered: each catch-up sees all titles again."""
+    return redactor(key)(title)
 
 
 def _now_ms() -> int:

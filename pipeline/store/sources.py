@@ -58,7 +58,7 @@ def _source(row: Any) -> Source:
         generation=row[5],
         checkpoint=checkpoint,
         complete=bool(row[13]),
-        counts=orjson.loads(row[14]),
+        counts={} if row[14] == "{}" else orjson.loads(row[14]),
     )
 
 
