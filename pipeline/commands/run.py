@@ -6,8 +6,8 @@ import os
 import sqlite3
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import AsyncExitStack, closing
+from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from pipeline.progress import progress_bar
 from pipeline.refining import refine_all
 from pipeline.report import Report
 from pipeline.sessions import Workspace
-from pipeline.store.database import open_database
+from pipeline.store.database import open_database, path_uri
 from pipeline.store.layout import Layout, redaction_key
 from pipeline.store.refined import unrefined
 from pipeline.theme_list import read_theme_list
@@ -179,24 +179,19 @@ async def _work(
         await close_up(database, report.turns - before + report.refined - refined)
 
 
-def _throw_away_copy(layout: Layout) -> Any:
+@contextmanager
+def _throw_away_copy(layout: Layout) -> Iterator[Layout]:
     """A copy of the store's database and themes in a temporary folder, removed at the end."""
-    from contextlib import contextmanager
-
-    @contextmanager
-    def copied() -> Any:
-        with tempfile.TemporaryDirectory(prefix="kimi-memory-dry-run-") as folder:
-            copy = Layout(Path(folder))
-            copy.database.parent.mkdir(parents=True)
-            if layout.database.exists():
-                copy_database(layout.database, copy.database)
-            if layout.themes.is_dir():
-                copy.themes.mkdir()
-                for path in layout.themes.glob("*.json"):
-                    (copy.themes / path.name).write_bytes(path.read_bytes())
-            yield copy
-
-    return copied()
+    with tempfile.TemporaryDirectory(prefix="kimi-memory-dry-run-") as folder:
+        copy = Layout(Path(folder))
+        copy.database.parent.mkdir(parents=True)
+        if layout.database.exists():
+            copy_database(layout.database, copy.database)
+        if layout.themes.is_dir():
+            copy.themes.mkdir()
+            for path in layout.themes.glob("*.json"):
+                (copy.themes / path.name).write_bytes(path.read_bytes())
+        yield copy
 
 
 def copy_database(database: Path, copy: Path) -> None:
@@ -205,7 +200,7 @@ def copy_database(database: Path, copy: Path) -> None:
         # On a medium that cannot be written even a reader of a WAL database needs ``immutable``.
         for mode in ("mode=ro", "mode=ro&immutable=1"):
             try:
-                with closing(sqlite3.connect(f"{database.as_uri()}?{mode}", uri=True)) as source:
+                with closing(sqlite3.connect(f"{path_uri(database)}?{mode}", uri=True)) as source:
                     source.backup(target)
                 return
             except sqlite3.OperationalError:

@@ -65,10 +65,6 @@ def occurrence(row: Sequence[Any]) -> Occurrence:
     return Occurrence(*values)
 
 
-class StaleFold(Exception):
-    """Another process committed on this wire first: drop the batch and fold again from the stored checkpoint."""
-
-
 async def apply_batch(database: Database, source: Source, batch: FoldBatch, *, now: int) -> None:
     """Store a batch's turns and marks; call inside the transaction that also moves the checkpoint."""
     ids = await put_contents(database, batch.turns)
