@@ -9,19 +9,25 @@ import logging
 import os
 import signal
 import sys
+from importlib import import_module
 from io import TextIOWrapper
 from typing import Any
 
 import click
 
-from pipeline.commands.look import sessions, show, status, turns
-from pipeline.commands.run import index, rebuild, run
-from pipeline.commands.search import search
-from pipeline.commands.settings import config
-from pipeline.commands.themes import register as register_themes
-from pipeline.commands.upkeep import register as register_upkeep
-from pipeline.commands.watch import watch
 from pipeline.errors import ExitCode, exit_code
+
+_HOMES = {
+    "run": "run index rebuild",
+    "search": "search",
+    "look": "turns show sessions status",
+    "settings": "config",
+    "watch": "watch",
+    "themes": "trace themes discover tag untag pin unpin exclude include rename merge rm undo",
+    "upkeep": "forget doctor",
+}
+COMMANDS = {name: f"pipeline.commands.{home}" for home, names in _HOMES.items() for name in names.split()}
+"""Each command and the module that has it, imported when the command is asked for."""
 
 
 class _ReaderLeft(Exception):
@@ -29,7 +35,20 @@ class _ReaderLeft(Exception):
 
 
 class _Commands(click.Group):
-    """Click ends a command whose reader left with code 1, which means a miss here: it gets another error."""
+    """Loads a command when it is asked for; a worker process imports this module and needs none.
+
+    Click ends a command whose reader left with code 1, which means a miss here: it gets another error.
+    """
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        home = COMMANDS.get(name)
+        if home is None:
+            return None
+        command: click.Command = getattr(import_module(home), name)
+        return command
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
         try:
@@ -64,12 +83,6 @@ def cli(verbose: bool) -> None:
         level=logging.INFO if verbose else logging.CRITICAL,
         format="%(levelname)s %(message)s",
     )
-
-
-for command in (run, index, rebuild, search, turns, show, sessions, status, config, watch):
-    cli.add_command(command)
-register_themes(cli)
-register_upkeep(cli)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -6,8 +6,9 @@ import os
 import sqlite3
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -75,8 +76,13 @@ def run(
         )
     scope = Scope(workspace, all_workspaces)
     report = Report(skipped=Counter(+scope.inventory.skipped))
-    for target in scope.workspaces():
-        run_async(_work, scope, target, requests, refine_everything, jobs, dry_run, report)
+    run_async(
+        _in_turn,
+        [
+            partial(_work, scope, target, requests, refine_everything, jobs, dry_run, report)
+            for target in scope.workspaces()
+        ],
+    )
     _finish(report, as_json, dry_run)
 
 
@@ -90,8 +96,10 @@ def index(workspace: str | None, all_workspaces: bool, jobs: int | None, as_json
     """Fold new bytes of the wires into the store and its search index, and no more."""
     scope = Scope(workspace, all_workspaces)
     report = Report(skipped=Counter(+scope.inventory.skipped))
-    for target in scope.workspaces():
-        run_async(_work, scope, target, (), False, jobs, False, report)
+    run_async(
+        _in_turn,
+        [partial(_work, scope, target, (), False, jobs, False, report) for target in scope.workspaces()],
+    )
     _finish(report, as_json, False)
 
 
@@ -109,8 +117,7 @@ def rebuild(workspace: str | None, all_workspaces: bool, jobs: int | None, as_js
     """
     scope = Scope(workspace, all_workspaces)
     report = Report(skipped=Counter(+scope.inventory.skipped))
-    for target in scope.workspaces():
-        run_async(_rebuild, scope, target, jobs, report)
+    run_async(_in_turn, [partial(_rebuild, scope, target, jobs, report) for target in scope.workspaces()])
     _finish(report, as_json, False)
 
 
@@ -142,6 +149,12 @@ def split_keywords(text: str) -> tuple[str, ...]:
     """Keywords separated by commas (also full-width ones and 、), trimmed, without repeats."""
     words = text.replace("，", ",").replace("、", ",").split(",")
     return tuple(dict.fromkeys(word.strip() for word in words if word.strip()))
+
+
+async def _in_turn(works: Sequence[Callable[[], Awaitable[None]]]) -> None:
+    """Workspaces one after another in one event loop, whose worker processes they share."""
+    for work in works:
+        await work()
 
 
 async def _work(

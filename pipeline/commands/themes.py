@@ -23,26 +23,6 @@ from stages.discover import discover as discover_subjects
 from stages.snippet import clean
 
 
-def register(group: click.Group) -> None:
-    """Add the theme commands to the command line."""
-    for command in (
-        trace,
-        themes,
-        discover,
-        tag,
-        untag,
-        pin,
-        unpin,
-        exclude,
-        include,
-        rename,
-        merge,
-        rm,
-        undo,
-    ):
-        group.add_command(command)
-
-
 def _store(workspace: str | None) -> tuple[Layout, ThemeStore]:
     scope = Scope(workspace, False)
     target = scope.one()

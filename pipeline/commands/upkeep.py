@@ -23,12 +23,6 @@ if TYPE_CHECKING:
 FILES_SHOWN = 20
 
 
-def register(group: click.Group) -> None:
-    """Add the commands to the command line."""
-    group.add_command(forget)
-    group.add_command(doctor)
-
-
 # --- forget --------------------------------------------------------------------------------------------------
 
 
