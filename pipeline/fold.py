@@ -3,7 +3,7 @@ process.
 
 ``fold`` is pure but for reading the file: it starts from a checkpoint and a saved splitter state and returns
 the rows to store together with the next checkpoint and state. Nothing is committed here (see
-pipeline/run.py); doing the same piece twice gives the same rows."""
+pipeline/folding.py); doing the same piece twice gives the same rows."""
 
 from __future__ import annotations
 

@@ -65,37 +65,33 @@ def occurrence(row: Sequence[Any]) -> Occurrence:
     return Occurrence(*values)
 
 
-async def apply_batch(database: Database, source: Source, batch: FoldBatch, *, now: int) -> None:
-    """Store a batch's turns and marks; call inside the transaction that also moves the checkpoint."""
-    ids = await put_contents(database, batch.turns)
-    before = await _replaced(database, source, batch.turns)
-    await database.executemany(
-        f"""INSERT INTO occurrence(source_id, session_id, agent_id, content_id, generation, seen_at, {", ".join(FIELDS)})
-           VALUES({",".join("?" * (6 + len(FIELDS)))})
-           ON CONFLICT(session_id, agent_id, position) DO UPDATE SET source_id=excluded.source_id,
-               turn_id=excluded.turn_id, content_id=excluded.content_id, opener_digest=excluded.opener_digest,
-               prompt_id=excluded.prompt_id, origin=excluded.origin, status=excluded.status, open=excluded.open,
-               copied=excluded.copied, undone=excluded.undone, undone_at=excluded.undone_at,
-               started_at=excluded.started_at, ended_at=excluded.ended_at, last_at=excluded.last_at,
-               start=excluded.start, end=excluded.end, line_first=excluded.line_first, line_last=excluded.line_last,
-               generation=excluded.generation""",
-        [
-            (
-                source.id,
-                source.session_id,
-                source.agent_id,
-                ids[packed.digest],
-                source.generation,
-                now,
-                *packed.fields,
-            )
-            for packed in batch.turns
-        ],
-    )
-    touched = set(ids.values()) | before
-    for mark in batch.marks:
-        touched |= await _mark(database, source, mark)
+async def apply_batches(database: Database, batches: Sequence[tuple[Source, FoldBatch]], *, now: int) -> None:
+    """Store the turns and marks of batches, of different wires; call inside the transaction that also moves their
+    checkpoints.
+    """
+    ids = await put_contents(database, [packed for _, batch in batches for packed in batch.turns])
+    touched = set(ids.values())
+    for source, batch in batches:
+        touched |= await _replaced(database, source, batch.turns)
+        place = (source.id, source.session_id, source.agent_id)
+        await database.executemany(
+            _PUT,
+            [(*place, ids[turn.digest], source.generation, now, *turn.fields) for turn in batch.turns],
+        )
+        for mark in batch.marks:
+            touched |= await _mark(database, source, mark)
     await settle(database, touched)
+
+
+_PUT = f"""INSERT INTO occurrence(source_id, session_id, agent_id, content_id, generation, seen_at, {", ".join(FIELDS)})
+    VALUES({",".join("?" * (6 + len(FIELDS)))})
+    ON CONFLICT(session_id, agent_id, position) DO UPDATE SET source_id=excluded.source_id,
+        turn_id=excluded.turn_id, content_id=excluded.content_id, opener_digest=excluded.opener_digest,
+        prompt_id=excluded.prompt_id, origin=excluded.origin, status=excluded.status, open=excluded.open,
+        copied=excluded.copied, undone=excluded.undone, undone_at=excluded.undone_at,
+        started_at=excluded.started_at, ended_at=excluded.ended_at, last_at=excluded.last_at,
+        start=excluded.start, end=excluded.end, line_first=excluded.line_first, line_last=excluded.line_last,
+        generation=excluded.generation"""
 
 
 async def drop_old_generation(database: Database, source: Source) -> None:

@@ -262,7 +262,7 @@ async def test_a_wire_that_cannot_be_read_is_told_and_the_rest_goes_on(
             raise ValueError("an odd wire")
         return fold(job)
 
-    monkeypatch.setattr("pipeline.catchup.fold", odd)
+    monkeypatch.setattr("pipeline.folding.fold", odd)
     chores = chores_of(home)
     chores.news()
     done = await all_steps(chores)
