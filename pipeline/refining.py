@@ -12,10 +12,10 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from pipeline.report import Report
 from pipeline.store import codec
 from pipeline.store.database import Database
-from pipeline.store.refined import Candidate, store_refined
+from pipeline.store.refined import Candidate, PackedRefined, pack_refined, store_refined
 from pipeline.store.turns import bodies
 from pipeline.workers import Workers
-from stages.model import Refined, Turn
+from stages.model import Turn
 from stages.refine import refine
 
 log = logging.getLogger(__name__)
@@ -26,25 +26,25 @@ BATCH_TURNS = 128
 Piece = tuple[bytes | None, dict[int, bytes], list[Candidate]]
 """The dictionary, bodies by content id, and what to refine: what a worker needs, and each body once."""
 
-Done = list[tuple[int, Refined]]
+Done = list[PackedRefined]
 
 
 def refine_piece(piece: Piece) -> tuple[Done, list[str]]:
-    """Refine one piece (pure; runs in any process); one bad turn is named in the second list, never stops the
+    """Refine and pack one piece (pure; runs in any process); one bad turn is named in the second list, never stops the
     rest.
     """
     done: Done = []
     failures = []
     dictionary, found, candidates = piece
-    if dictionary is not None:
-        codec.use(dictionary)
+    number = None if dictionary is None else codec.use(dictionary)
     turns: dict[int, Turn] = {}  # most turns come twice: to be refined, and as the one before the next
     for candidate in candidates:
         try:
             turn = _unpacked(candidate.content_id, found, turns)
             before = candidate.previous_id
             previous = _unpacked(before, found, turns) if before is not None and before in found else None
-            done.append((candidate.content_id, refine(turn, previous, cwd=candidate.cwd)))
+            record = refine(turn, previous, cwd=candidate.cwd)
+            done.append(pack_refined(candidate.content_id, record, number))
         except Exception as error:  # the boundary of one turn
             log.exception("refining content %d failed", candidate.content_id)
             failures.append(f"turn content {candidate.content_id}: {type(error).__name__}: {error}")
@@ -108,4 +108,4 @@ async def _store(database: Database, receive: MemoryObjectReceiveStream[Done], r
         async for done in receive:
             async with database.transaction():
                 await store_refined(database, done, now=time.time_ns() // 1_000_000)
-            report.note_refined(database.path, [content_id for content_id, _ in done])
+            report.note_refined(database.path, [record.content_id for record in done])

@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 import orjson
 
@@ -66,44 +67,65 @@ async def _fill(database: Database, content_ids: Iterable[int]) -> None:
     await database.executemany("INSERT OR IGNORE INTO chosen VALUES(?)", [(i,) for i in content_ids])
 
 
-async def store_refined(database: Database, refined: Sequence[tuple[int, Refined]], *, now: int) -> None:
+class PackedRefined(NamedTuple):
+    """A refined record ready to store. Plain tuples: they cross process borders by the thousand."""
+
+    content_id: int
+    decision: bool
+    body: bytes
+    dictionary: int | None
+    """What ``body`` is compressed with."""
+    mentions: tuple[tuple[int, str, str, bool], ...]
+    """Entity number, kind, value, and whether the turn wrote it."""
+
+
+def pack_refined(content_id: int, record: Refined, dictionary: int | None) -> PackedRefined:
+    """Pack one record, with a dictionary that ``codec.use`` has named."""
+    written = frozenset(record.entities.files_written)
+    mentions = tuple(
+        (entity_id(kind, value), kind, value, kind == "file" and value in written)
+        for kind, value in record.entities.pairs()
+    )
+    return PackedRefined(
+        content_id, record.decision, codec.compress(_dump(record), dictionary), dictionary, mentions
+    )
+
+
+async def store_refined(database: Database, refined: Sequence[PackedRefined], *, now: int) -> None:
     """Write refined records and their entities; call inside a transaction. Contents gone meanwhile are
     skipped.
     """
     alive: set[int] = set()
-    for some in batched(content_id for content_id, _ in refined):
+    for some in batched(record.content_id for record in refined):
         marks = ",".join("?" * len(some))
         alive.update(
             row[0] for row in await database.rows(f"SELECT id FROM content WHERE id IN ({marks})", some)
         )
-    rows = [(content_id, record) for content_id, record in refined if content_id in alive]
-    await drop_refined(database, [content_id for content_id, _ in rows])  # of an older refiner
+    records = [record for record in refined if record.content_id in alive]
+    await drop_refined(database, [record.content_id for record in records])  # of an older refiner
     await database.executemany(
         "INSERT OR REPLACE INTO refined(content_id, version, decision, refined_at, body) VALUES(?,?,?,?,?)",
         [
-            (i, REFINER_VERSION, int(record.decision), now, pack_refined(record, database.dictionary))
-            for i, record in rows
+            (r.content_id, REFINER_VERSION, int(r.decision), now, _body(r, database.dictionary))
+            for r in records
         ],
     )
-    await _store_mentions(database, rows)
-
-
-async def _store_mentions(database: Database, rows: Sequence[tuple[int, Refined]]) -> None:
-    entities: dict[int, tuple[str, str]] = {}
-    mentions = []
-    for content_id, record in rows:
-        written = {entity_id("file", path) for path in record.entities.files_written}
-        for kind, value in record.entities.pairs():
-            number = entity_id(kind, value)
-            entities[number] = (kind, value)
-            mentions.append((number, content_id, int(number in written)))
+    entities = {number: (kind, value) for r in records for number, kind, value, _ in r.mentions}
     await database.executemany(
         "INSERT OR IGNORE INTO entity(id, kind, value) VALUES(?,?,?)",
         [(number, kind, value) for number, (kind, value) in sorted(entities.items())],
     )
     await database.executemany(
-        "INSERT OR REPLACE INTO mention(entity_id, content_id, written) VALUES(?,?,?)", sorted(mentions)
+        "INSERT OR REPLACE INTO mention(entity_id, content_id, written) VALUES(?,?,?)",
+        sorted((number, r.content_id, int(written)) for r in records for number, _, _, written in r.mentions),
     )
+
+
+def _body(record: PackedRefined, dictionary: int | None) -> bytes:
+    """Forgetting may have put another dictionary in place of the one that was packed with."""
+    if record.dictionary == dictionary:
+        return record.body
+    return codec.compress(codec.expand(record.body), dictionary)
 
 
 @lru_cache(maxsize=20_000)
@@ -121,6 +143,8 @@ async def drop_refined(database: Database, content_ids: Iterable[int]) -> None:
         found = await database.rows(
             f"SELECT content_id, body FROM refined WHERE content_id IN ({marks})", some
         )
+        if not found:
+            continue
         mentions = [
             (entity_id(kind, value), row[0])
             for row in found
@@ -147,15 +171,15 @@ _FIELDS = (
 )
 
 
-def pack_refined(record: Refined, dictionary: int | None = None) -> bytes:
-    """A refined record as compressed JSON (without the decision flag, which is a column)."""
+def _dump(record: Refined) -> bytes:
+    """A refined record as JSON, without the decision flag, which is a column."""
     entities = {name: getattr(record.entities, name) for name in _FIELDS if getattr(record.entities, name)}
     facts = [[fact.type, fact.text, fact.source, fact.span] for fact in record.facts]
-    return codec.compress(orjson.dumps([record.summary, facts, entities, record.categories]), dictionary)
+    return orjson.dumps([record.summary, facts, entities, record.categories])
 
 
 def unpack_refined(body: bytes, decision: bool) -> Refined:
-    """The record that ``pack_refined`` was given."""
+    """The record that ``pack_refined`` was given, but for its decision flag."""
     summary, facts, entities, categories = orjson.loads(codec.expand(body))
     return Refined(
         summary=summary,
