@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+FAILURES_SHOWN = 20
+"""Failures named at the end of a run, one a line."""
+
 
 @dataclass(frozen=True, slots=True)
 class ThemeResult:
@@ -109,5 +112,7 @@ class Report:
             lines.append(
                 "secrets kept out: " + ", ".join(f"{k} {n}" for k, n in sorted(self.redacted.items()))
             )
-        lines.extend(self.failures)
+        lines.extend(self.failures[:FAILURES_SHOWN])
+        if len(self.failures) > FAILURES_SHOWN:
+            lines.append(f"… and {len(self.failures) - FAILURES_SHOWN} more; --json names them all")
         return lines
