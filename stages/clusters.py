@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, islice
+from math import fsum
+from typing import NamedTuple
 
 from stages import tokens
 from stages.continuity import link
@@ -20,6 +22,8 @@ MAX_FILES = 12
 SUMMARY_CHARS = 280
 BREAK = 0.3
 """Below this link two neighbouring members start different clusters."""
+LATER_MOST = 8
+"""Later decisions that are told of one: the subject of a busy theme comes back a thousand times."""
 SAME_SUBJECT = 0.3
 SAME_FILES = 0.15
 """Share of a decision's terms (by rarity among decisions) that a later one must take up; less where both
@@ -132,26 +136,77 @@ def _files(turns: Sequence[RefinedTurn]) -> tuple[str, ...]:
 
 
 def later_decisions(theme: Theme) -> dict[tuple[str, int], tuple[Later, ...]]:
-    """For each decision ``(cluster id, ordinal in it)`` the later ones on the same subject, in time order."""
+    """For each decision ``(cluster id, ordinal in it)`` the later ones on the same subject, in time order, the first
+    ``LATER_MOST`` of them.
+    """
     rows = [
-        (cluster, ordinal, turn_id, text, frozenset(_subject(text)))
+        _Decision(cluster, frozenset(cluster.files), ordinal, turn_id, text, frozenset(_subject(text)))
         for cluster in sorted(theme.clusters, key=lambda cluster: (cluster.start, cluster.id))
         for ordinal, (turn_id, text) in enumerate(cluster.decisions)
     ]
-    spread = Counter(term for *_, terms in rows for term in terms)
+    spread = Counter(term for row in rows for term in row.terms)
+    rarity = {term: 1.0 / count for term, count in spread.items()}
+    masses = [_mass(row.terms, rarity) for row in rows]
+    telling = [_telling(row.terms, mass, rarity) for row, mass in zip(rows, masses, strict=True)]
+    by_term, by_telling = _postings(row.terms for row in rows), _postings(telling)
     found: dict[tuple[str, int], tuple[Later, ...]] = {}
-    for index, (cluster, ordinal, _, text, terms) in enumerate(rows):
-        later = tuple(
-            Later(other.id, other.session_id, turn_id, other.start, said)
-            for other, _, turn_id, said, others in rows[index + 1 :]
-            if other.id != cluster.id
-            and said != text
-            and _overlap(terms, others, spread)
-            >= (SAME_FILES if set(cluster.files) & set(other.files) else SAME_SUBJECT)
+    for index, row in enumerate(rows):
+        near = {other for term in telling[index] for other in by_term[term]}
+        near.update(other for term in row.terms for other in by_telling.get(term, ()))
+        later = (
+            Later(
+                rows[n].cluster.id,
+                rows[n].cluster.session_id,
+                rows[n].turn_id,
+                rows[n].cluster.start,
+                rows[n].text,
+            )
+            for n in sorted(other for other in near if other > index)
+            if _same_subject(row, rows[n], min(masses[index], masses[n]), rarity)
         )
-        if later:
-            found[cluster.id, ordinal] = later
+        if first := tuple(islice(later, LATER_MOST)):
+            found[row.cluster.id, row.ordinal] = first
     return found
+
+
+def _telling(terms: frozenset[str], mass: float, rarity: Mapping[str, float]) -> frozenset[str]:
+    """The terms without the commonest ones that together are too light: who shares only those shares too little."""
+    kept, light = set(terms), 0.0
+    for term in sorted(terms, key=rarity.__getitem__):
+        light += rarity[term]
+        if light >= SAME_FILES * mass * (1 - 1e-9):  # sums are rounded
+            break
+        kept.discard(term)
+    return frozenset(kept)
+
+
+def _postings(rows: Iterable[frozenset[str]]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for number, terms in enumerate(rows):
+        for term in terms:
+            found.setdefault(term, []).append(number)
+    return found
+
+
+class _Decision(NamedTuple):
+    cluster: Cluster
+    files: frozenset[str]
+    ordinal: int
+    turn_id: int
+    text: str
+    terms: frozenset[str]
+
+
+def _same_subject(one: _Decision, other: _Decision, smaller: float, rarity: Mapping[str, float]) -> bool:
+    """Whether two decisions of different clusters share enough of the ``smaller`` one's mass."""
+    if one.cluster.id == other.cluster.id or one.text == other.text:
+        return False
+    share = SAME_SUBJECT if one.files.isdisjoint(other.files) else SAME_FILES
+    return _mass(one.terms & other.terms, rarity) >= share * smaller
+
+
+def _mass(terms: frozenset[str], rarity: Mapping[str, float]) -> float:
+    return fsum(map(rarity.__getitem__, terms))  # rounded once: the order of a set does not matter
 
 
 def _subject(text: str) -> list[str]:
@@ -160,14 +215,6 @@ def _subject(text: str) -> list[str]:
         for term in tokens.tokens(text)
         if term not in tokens.STOP_WORDS and (len(term) > 2 or not term.isascii())
     ]
-
-
-def _overlap(left: frozenset[str], right: frozenset[str], spread: Mapping[str, int]) -> float:
-    def mass(terms: frozenset[str]) -> float:
-        return sum(1.0 / spread[term] for term in sorted(terms))  # one order, one rounding
-
-    smaller = min(mass(left), mass(right))
-    return mass(left & right) / smaller if smaller else 0.0
 
 
 def _place(turn: RefinedTurn) -> Place:

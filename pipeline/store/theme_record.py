@@ -228,10 +228,11 @@ class ThemeRecord:
             replace(turn, extra=held[turn.ref.place].extra) if turn.ref.place in held else turn
             for turn in found
         ]
+        fresh = {turn.ref.place: turn.ref for turn in found}
         for turn in self.turns:
-            if any(turn.ref.is_same(new.ref) for new in found):
-                continue
             spot = turn.ref.place
+            if spot in fresh and turn.ref.is_same(fresh[spot]):
+                continue
             if spot is None:
                 turns.append(turn)
                 continue
