@@ -16,8 +16,8 @@ import anyio
 from pipeline.errors import PipelineError
 from pipeline.report import Report, ThemeResult
 from pipeline.store.names import theme_name
-from pipeline.theming import ThemeRequest, build_theme
-from pipeline.workers import Workers
+from pipeline.theme_process import build_theme_apart
+from pipeline.theming import ThemeRequest
 
 if TYPE_CHECKING:
     from server.space import Space
@@ -94,15 +94,10 @@ class Runs:
             run.stage = "reading new turns"
             run.report = await self._space.catch_up()
             run.stage = "searching and refining"
-            async with self._space.writing() as database:
-                run.result = await build_theme(
-                    database,
-                    self._space.layout,
-                    self._space.label,
-                    run.request,
-                    workers=Workers(1),
-                    report=run.report,
-                )
+            outcome = await build_theme_apart(self._space.layout, self._space.label, run.request, run.report)
+            run.report, run.result = outcome.report, outcome.result
+            if outcome.error is not None:
+                raise outcome.error
             run.stage = "done"
         except PipelineError as error:
             run.stage, run.error = "failed", error

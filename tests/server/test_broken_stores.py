@@ -13,6 +13,7 @@ import pytest
 
 from pipeline import demo as samples
 from pipeline.store import files
+from pipeline.theme_process import build_theme_here
 from tests.server.cases import REVIEW, SHOP_ID, Asked, asked, demo_env, env_of, files_of, leftovers
 
 pytestmark = pytest.mark.anyio
@@ -105,6 +106,7 @@ async def test_a_disk_that_refuses_is_named_and_nothing_is_torn(
     async with asked(demo_env(filled.parent)) as server:
         with monkeypatch.context() as patched:
             patched.setattr(files, "_replace_with", refused)
+            patched.setattr("server.runs.build_theme_apart", build_theme_here)
             for tool, arguments in (
                 ("remember", {"key": "k2", "content": "x"}),
                 ("organize_memories", {"content": "- another rule"}),

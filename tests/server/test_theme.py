@@ -139,9 +139,13 @@ async def test_a_failed_run_tells_why_and_the_server_goes_on(
         raise RuntimeError("boom")
 
     with monkeypatch.context() as patched:
-        patched.setattr("server.runs.build_theme", broken)
+        patched.setattr("server.runs.build_theme_apart", broken)
         assert "the run failed: RuntimeError" in await demo.fails("run_theme", theme="x", keywords=["cookie"])
         assert "failed after" in await demo.ask("pipeline_status", theme="x")
+    with monkeypatch.context() as patched:
+        patched.setattr("sys.executable", "/bin/false")
+        found = await demo.fails("run_theme", theme="x", keywords=["cookie"])
+        assert "the process of the run ended with code 1" in found
     assert "saved in" in await demo.ask("run_theme", theme="x", keywords=["cookie"])
 
 
