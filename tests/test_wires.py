@@ -288,8 +288,9 @@ def test_damage_leaves_the_healthy_sessions_whole(tmp_path: Path) -> None:
 def test_planted_secrets_are_many_distinct_and_in_the_wires(tmp_path: Path) -> None:
     planted = planting.home_with_secrets(tmp_path, 4)
     values = [value for secret in planted for value in secret.values]
-    assert len(planted) >= 40 and len({secret.kind for secret in planted}) >= 20
+    assert len(planted) >= 60 and len({secret.kind for secret in planted}) >= 20
+    assert len(set(planting.lookalikes(4))) >= 60
     assert len(set(values)) == len(values)
     data = b"".join(path.read_bytes() for path in tmp_path.rglob("wire.jsonl")).decode()
-    assert [secret.kind for secret in planted if secret.values[0] not in data] == []
+    assert [secret.kind for secret in planted if not any(value in data for value in secret.values)] == []
     assert not set(values) & {value for secret in planting.secrets(5) for value in secret.values}
