@@ -259,7 +259,7 @@ class Background:
             if self._news:
                 await to_thread.run_sync(self._take_settings)
             self._stumbled = False
-            urgent = await self._step(urgent)
+            urgent = await self._step(urgent, heavy)
             if not await self._beat(not self._stumbled):
                 return
             await self._write_status()
@@ -290,13 +290,15 @@ class Background:
         with anyio.move_on_after(max(0.0, seconds)):
             await self._wake.wait()
 
-    async def _step(self, urgent: bool) -> bool:
+    async def _step(self, urgent: bool, heavy: bool) -> bool:
         """One step; returns whether what is urgent is still to be done."""
         news, self._news = self._news, False  # a process that died looks again by itself
         self.state.doing = "working"
         try:
             async with self._turn:
-                reply = await self._steps.step(news=news, urgent=urgent, stop=self._must_stop())
+                reply = await self._steps.step(
+                    news=news, urgent=urgent, stop=self._must_stop(heavy and not urgent)
+                )
         except OSError as error:
             self._news = True
             self._failed(error)
@@ -316,10 +318,12 @@ class Background:
             self._news, urgent = True, False  # and then the rest, when it is quiet
         return urgent
 
-    def _must_stop(self) -> Callable[[], bool]:
-        """Whether the step that begins now has to yield: to a call, or because it hangs."""
+    def _must_stop(self, heavy: bool) -> Callable[[], bool]:
+        """Whether the step that begins now has to yield: to a call, to news that can be read at once, or because it
+        hangs.
+        """
         begun = self._clock()
-        return lambda: self.idle.calling() or self._clock() - begun > STEP_MOST_S
+        return lambda: self.idle.calling() or (heavy and self._news) or self._clock() - begun > STEP_MOST_S
 
     def _learn(self, reply: Reply) -> None:
         facts = reply.facts

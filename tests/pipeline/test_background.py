@@ -172,6 +172,21 @@ async def test_a_new_byte_begins_the_wait_anew_and_anothers_does_not(home: wires
 
 
 @pytest.mark.anyio
+async def test_news_stop_a_heavy_step_and_not_the_reading_of_them(home: wires.Home) -> None:
+    mine = "/kimi/sessions/wd_a/session_1"
+    facts = {"mine": {"1": mine}, "others": {}, "next": "theme"}
+    steps = Steps(lambda number: Reply("read" if number == 1 else "theme", number < 2, facts=dict(facts)))
+    async with running(home, steps=steps) as work:
+        await steps.until(2)
+        await until(lambda: work.state.doing == "up to date")
+        reading, theme = (asked["stop"] for asked in steps.asked)
+        assert not reading() and not theme()
+        work._news = True
+        assert theme()
+        assert not reading()
+
+
+@pytest.mark.anyio
 async def test_a_nudge_is_read_at_once_and_goes(home: wires.Home) -> None:
     session = home.sessions[0].session_id
     facts = {"mine": {session: "/kimi/s1"}, "others": {"theirs": "/kimi/s2"}}
