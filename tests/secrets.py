@@ -109,6 +109,8 @@ _WRITTEN: tuple[_Row, ...] = (
     ("continued", "export API_TOKEN={}\\\n{}", (ALNUM, 20), (ALNUM, 20)),
     ("continued", "curl -H 'X-Api-Key: {}\\\n{}' https://shop.dev", (ALNUM, 20), (ALNUM, 20)),
     ("concatenated", 'token = "{}" + \\\n    "{}"', (ALNUM, 20), (ALNUM, 20)),
+    ("adjacent", 'api_key = (\n    "{}"\n    "{}"\n)', (ALNUM, 20), (ALNUM, 20)),
+    ("escaped-json", '{{"body": "{{\\"user\\": \\"shop\\", \\"password\\": \\"{}\\"}}"}}', (ALNUM, 16)),
     ("yaml-block", "password: |\n  {}\nhost: db.shop.dev", (ALNUM, 24)),
     ("netrc", "machine api.shop.dev login dev password {}", (ALNUM, 20)),
     ("netrc", "machine api.shop.dev\n  login dev\n  password {}\n", (ALNUM, 20)),
@@ -185,10 +187,10 @@ PLACES = (
 _WHOLE = ("prompt", "answer", "command")
 _ARGUMENTS = ("edit", "write", "mcp", "todo")
 NOT_YET_PLACES: dict[str, tuple[str, ...]] = {
-    "continued": (*_ARGUMENTS, "read", "grep"),
-    "concatenated": (*_ARGUMENTS, "read"),
+    **dict.fromkeys(("continued", "concatenated", "adjacent"), (*_ARGUMENTS, "read")),
+    "escaped-json": (*_ARGUMENTS, "grep"),
     "pgpass": (*_ARGUMENTS, "read", "grep", "steer", "sub-agent", "summary", "error"),
-    **dict.fromkeys(("base64", "kubernetes", "yaml-block"), ("read",)),
+    **dict.fromkeys(("base64-lines", "kubernetes", "yaml-block"), ("read",)),
 }
 """Kinds that rules know, and the places where they slip through all the same: not planted there until mended."""
 
@@ -309,14 +311,14 @@ def _azure(mint: _Mint) -> Secret:
     return Secret("azure", text, (key,))
 
 
-def _wrapped(template: str, *, lines: bool = False) -> Callable[[_Mint], Secret]:
+def _wrapped(kind: str, template: str, *, lines: bool = False) -> Callable[[_Mint], Secret]:
     """A text with a password, in base64; ``lines``: as ``base64`` prints it, 76 characters a line."""
 
     def make(mint: _Mint) -> Secret:
         password = mint.of(ALNUM, 20)
         plain = template.format(password).encode()
         coded = (base64.encodebytes(plain) if lines else base64.b64encode(plain)).decode().strip()
-        return Secret("base64", f"echo {coded} | base64 -d", (password, coded.split("\n")[-1]))
+        return Secret(kind, f"echo {coded} | base64 -d", (password, coded.split("\n")[-1]))
 
     return make
 
@@ -369,8 +371,12 @@ _MAKERS: tuple[Callable[[_Mint], Secret], ...] = (
     _named("session", "Set-Cookie: session_id={}; HttpOnly", ALNUM, 44),
     _named("curl-user", "curl -u deploy:{} https://shop.dev/hooks", ALNUM, 18),
     _kubernetes,
-    _wrapped("DB_HOST=db\nDB_PASSWORD={}\n"),
-    _wrapped("# the settings of the staging machines, all of them\nDB_PASSWORD={}\nDB_HOST=db\n", lines=True),
+    _wrapped("base64", "DB_HOST=db\nDB_PASSWORD={}\n"),
+    _wrapped(
+        "base64-lines",
+        "# the settings of the staging machines, all of them\nDB_PASSWORD={}\nDB_HOST=db\n",
+        lines=True,
+    ),
     _key_lines("", "\\n"),
     _key_lines("{:6}\t", "\n"),
     _key_lines("deploy/id_key:{}:", "\n"),
@@ -503,22 +509,25 @@ def home_with_secrets(
     rows = [
         (secret, _place(secret, index + shift)) for shift in shifts for index, secret in enumerate(planted)
     ]
-    _write_home(root, seed, cwd, [(secret.text, place) for secret, place in rows])
+    titles = [secret.text for secret in planted if secret.kind not in NOT_YET_PLACES]
+    _write_home(root, seed, cwd, [(secret.text, place) for secret, place in rows], titles)
     return planted
 
 
 def home_with_lookalikes(root: Path, seed: int, *, cwd: str = CWD) -> tuple[str, ...]:
     """Writes a home with every look-alike once where it is stored whole: in prompts, answers and commands."""
     planted = lookalikes(seed)
-    _write_home(root, seed, cwd, [(text, _WHOLE[index % 3]) for index, text in enumerate(planted)])
+    _write_home(root, seed, cwd, [(text, _WHOLE[index % 3]) for index, text in enumerate(planted)], planted)
     return planted
 
 
 def home_not_yet(root: Path, seed: int, *, cwd: str = CWD) -> dict[tuple[str, str], Secret]:
-    """Writes a home with what NOT_YET_PLACES names, and gives it."""
-    by_kind = {secret.kind: secret for secret in secrets(seed)}
-    planted = {(kind, place): by_kind[kind] for kind, places in NOT_YET_PLACES.items() for place in places}
-    _write_home(root, seed, cwd, [(secret.text, place) for (_, place), secret in planted.items()])
+    """Writes a home with what NOT_YET_PLACES names, and gives it by kind and place."""
+    pairs = [(kind, place) for kind, places in NOT_YET_PLACES.items() for place in places]
+    planted = {}
+    for number, (kind, place) in enumerate(pairs):  # each has values of its own, to tell them apart
+        planted[kind, place] = next(each for each in secrets(seed + number) if each.kind == kind)
+    _write_home(root, seed, cwd, [(secret.text, place) for (_, place), secret in planted.items()], [""])
     return planted
 
 
@@ -528,10 +537,13 @@ def _place(secret: Secret, number: int) -> str:
     return next(place for place in behind if place not in NOT_YET_PLACES.get(secret.kind, ()))
 
 
-def _write_home(root: Path, seed: int, cwd: str, rows: Sequence[tuple[str, str]]) -> None:
+def _write_home(
+    root: Path, seed: int, cwd: str, rows: Sequence[tuple[str, str]], titles: Sequence[str]
+) -> None:
+    """``rows`` are texts and places, ``titles`` what sessions are called by turns."""
     home = wires.Home(root, seed=seed)
     for first in range(0, len(rows), _TURNS):
-        title = f"quartermaster {rows[first][0]}"
+        title = f"quartermaster {titles[first % len(titles)]}".strip()
         session = home.session(cwd, at=_START + first * _HOUR, title=title)
         for index, (text, place) in enumerate(rows[first : first + _TURNS], first):
             _plant(session.main, index, text, place)

@@ -22,8 +22,10 @@ from tests.server.processes import Process, clean_env
 from tests.wires import Home, say
 
 THEME = "quartermaster"
-SAMPLE = 8
+SAMPLE = 4
 """Each tool is called with so many of the secrets, the next tool with the next ones."""
+SHORT = 60
+"""Characters that no answer shortens."""
 TURNS = 48
 """Turns of the session that is asked about."""
 Arguments = dict[str, Any]
@@ -58,6 +60,8 @@ class World:
     session: str
     text: str = ""
     """A text with a secret."""
+    short: str = ""
+    """One that no answer has to shorten."""
     number: int = 0
     """Of the secret, and of the memory and the theme that go with it."""
     proposals: list[str] = field(default_factory=list)
@@ -120,7 +124,7 @@ ARGUMENTS: dict[str, Callable[[World], Arguments]] = {
     # reading
     "bootstrap_workspace": lambda w: {"detailed_rounds": 20, "max_chars": 45_000},
     "load_workspace_context": lambda w: {"summary_rounds": 50, "max_chars": 45_000, "session_id": w.session},
-    "get_current_workspace": lambda w: {"session_id": either(w.number, {"": w.session}, {"": w.line})[""]},
+    "get_current_workspace": lambda w: {"session_id": either(w.number, {"": w.session}, {"": w.short})[""]},
     "search_context": lambda w: {
         "query": w.text[:2_000] if w.number % 2 else THEME,
         "detail": ("full", "compact")[w.number % 4 == 0],
@@ -137,30 +141,30 @@ ARGUMENTS: dict[str, Callable[[World], Arguments]] = {
     },
     "load_more_context": lambda w: {"session_id": w.session, "before_turn_id": TURNS, "limit": 50},
     "list_sessions": lambda w: {"limit": 200},
-    "recall": lambda w: either(w.number, w.memory, {"key": w.line}),
+    "recall": lambda w: either(w.number, w.memory, {"key": w.short}),
     "recall_recent": lambda w: {"limit": 50},
     "search": lambda w: {"query": w.text[:2_000]},
-    "list": lambda w: either(w.number, {"limit": 500}, {"tag": w.line}),
+    "list": lambda w: either(w.number, {"limit": 500}, {"tag": w.short}),
     "list_tags": lambda w: {},
     "list_themes": lambda w: {"limit": 200, "suggest": True},
     "trace_theme": lambda w: {
-        "theme": w.line if w.number % 4 == 1 else THEME,
+        "theme": w.short if w.number % 4 == 1 else THEME,
         "includeTurnContent": True,
         "max_chars": 45_000,
         "format": ("text", "json")[w.number % 3 == 0],
     },
-    "pipeline_status": lambda w: either(w.number, {}, {"theme": w.line}),
+    "pipeline_status": lambda w: either(w.number, {}, {"theme": w.short}),
     "open_memory_dashboard": lambda w: {},
     # moving and taking away
     "move": lambda w: {**w.memory, "toFolder": "reference", "newKey": w.line},
-    "archive_memory": lambda w: either(w.number, w.memory, {"key": w.line}),
+    "archive_memory": lambda w: either(w.number, w.memory, {"key": w.short}),
     "restore_memory": lambda w: either(
-        w.number, {"key": f"note-{w.number - SAMPLE}", "folder": "archive/notes"}, {"key": w.line}
+        w.number, {"key": f"note-{w.number - SAMPLE}", "folder": "archive/notes"}, {"key": w.short}
     ),
-    "untag_theme": lambda w: {"theme": either(w.number, {"": w.theme}, {"": w.line})[""], **w.turn},
-    "delete": lambda w: either(w.number, w.memory, {"key": w.line}),
-    "delete_search_view": lambda w: {"key": w.line if w.number % 2 else w.views.pop()},
-    "delete_theme": lambda w: {"theme": w.line if w.number % 2 else w.theme},
+    "untag_theme": lambda w: {"theme": either(w.number, {"": w.theme}, {"": w.short})[""], **w.turn},
+    "delete": lambda w: either(w.number, w.memory, {"key": w.short}),
+    "delete_search_view": lambda w: {"key": w.short if w.number % 2 else w.views.pop()},
+    "delete_theme": lambda w: {"theme": w.short if w.number % 2 else w.theme},
     "forget": lambda w: {"match": w.text[:2_000]} if w.number % 2 else {"theme": w.theme, "confirm": True},
 }
 """Plausible arguments for every tool, in the order in which a session could call them."""
@@ -241,10 +245,12 @@ def _calls(process: Listening, session: str, given: Sequence[Secret]) -> Iterato
     called again at the end.
     """
     world = World(session)
+    texts = [secret.text for secret in given] * 2
 
     def call(tool: str, number: int) -> tuple[str, dict[str, Any]]:
         world.number = number % len(given)
         world.text = given[world.number].text
+        world.short = next(text for text in texts[world.number :] if len(text) <= SHORT and "\n" not in text)
         return tool, process.call(tool, ARGUMENTS[tool](world))
 
     for number in range(len(given)):
