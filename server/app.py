@@ -99,7 +99,7 @@ class App:
         if tool is None:
             return f"{name}: no such tool. There are: {', '.join(TOOLS)}.", True
         try:
-            arguments = checked(tool, given)
+            arguments = checked(tool, await self._without_secrets(given or {}))
             handler = await _handler(tool.handler)
             answer = await handler(Call(name, given or {}, arguments, self.service, progress))
         except PipelineError as error:
@@ -114,6 +114,13 @@ class App:
             log.exception("%s failed", name)
             return _refused(name, error), True
         return bounded(answer), False
+
+    async def _without_secrets(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        from anyio import to_thread
+
+        from server.given import without_secrets
+
+        return await to_thread.run_sync(without_secrets, given, self.service.settings().store_root)
 
 
 def _refused(name: str, error: Exception) -> str:

@@ -31,28 +31,6 @@ TURNS = 48
 Arguments = dict[str, Any]
 
 
-NOT_YET_ANSWERS = (
-    *(
-        "search_context",
-        "trace_theme",
-        "get_current_workspace",
-        "pipeline_status",
-        "untag_theme",
-        "delete_theme",
-    ),
-    *("recall", "list", "archive_memory", "restore_memory", "delete", "delete_search_view"),
-)
-"""Tools that repeat an argument as it was given, in an answer or an error."""
-NOT_YET_ARGUMENTS = (
-    "remember themes",
-    "tag_theme theme",
-    "manage_theme to",
-    "run_theme keywords",
-    "sync_workspace_index folderComments",
-)
-"""Arguments that are kept as they are given."""
-
-
 @dataclass
 class World:
     """What the arguments of a call are made of."""
@@ -76,10 +54,6 @@ class World:
     def theme(self) -> str:
         return f"theme-{self.number}"
 
-    def name(self, argument: str) -> str:
-        """The secret as a name; a harmless one for what is kept as it is given."""
-        return f"theme-{self.number}" if argument in NOT_YET_ARGUMENTS else self.line
-
     @property
     def memory(self) -> Arguments:
         return {"key": f"note-{self.number}", "folder": "notes"}
@@ -101,16 +75,14 @@ ARGUMENTS: dict[str, Callable[[World], Arguments]] = {
         "content": f"decided:\n\n{w.text}\n",
         "title": w.line,
         "tags": [w.line, "kept"],
-        "themes": [w.name("remember themes"), THEME],
+        "themes": [w.theme, w.line, THEME],
         "source": {"sessionId": w.session, "turnId": 1},
     },
     "organize_memories": lambda w: {"content": f"- {w.text} (memory/notes/note-1)", "title": w.line},
-    "sync_workspace_index": lambda w: {
-        "folderComments": {"notes": w.name("sync_workspace_index folderComments")}
-    },
-    "run_theme": lambda w: {"theme": THEME, "keywords": [w.name("run_theme keywords"), THEME]},
+    "sync_workspace_index": lambda w: {"folderComments": {"notes": w.line}},
+    "run_theme": lambda w: {"theme": THEME, "keywords": [w.line, THEME]},
     "refine_session_turns": lambda w: {"sessionId": w.session, "limit": 50},
-    "tag_theme": lambda w: {"theme": w.name("tag_theme theme"), **w.turn},
+    "tag_theme": lambda w: {"theme": w.line, **w.turn},
     "propose_memories": lambda w: {"limit": 100},
     "resolve_proposal": lambda w: {
         "id": w.proposals.pop(),
@@ -119,7 +91,7 @@ ARGUMENTS: dict[str, Callable[[World], Arguments]] = {
     "manage_theme": lambda w: {
         "action": "rename",
         "theme": w.theme,
-        "to": f"again-{w.name('manage_theme to')}",
+        "to": f"again-{w.line}",
     },
     # reading
     "bootstrap_workspace": lambda w: {"detailed_rounds": 20, "max_chars": 45_000},
@@ -301,11 +273,7 @@ def test_no_tool_answers_with_a_secret(said: Said, tool: str) -> None:
     assert len(answers) >= SAMPLE
     assert any(not answer["result"].get("isError") for answer in answers), answers[0]
     assert said.planted(told(answers)) == []
-    repeated = said.given(told(answers))
-    if tool in NOT_YET_ANSWERS:
-        assert repeated, "mended: take the tool out of NOT_YET_ANSWERS"
-        pytest.skip("not yet")
-    assert repeated == []
+    assert said.given(told(answers)) == []
 
 
 @pytest.mark.parametrize("method", ["prompts/get", "resources/list", "resources/read", "completion/complete"])
@@ -330,8 +298,17 @@ def test_no_file_below_the_store_holds_a_secret(said: Said) -> None:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("argument", NOT_YET_ARGUMENTS)
-async def test_what_is_kept_as_it_is_given_yet(tmp_path: Path, argument: str) -> None:
+@pytest.mark.parametrize(
+    "argument",
+    [
+        "remember themes",
+        "tag_theme theme",
+        "manage_theme to",
+        "run_theme keywords",
+        "sync_workspace_index folderComments",
+    ],
+)
+async def test_a_name_is_kept_without_its_secret(tmp_path: Path, argument: str) -> None:
     tool, _, name = argument.partition(" ")
     secret = next(secret for secret in secrets(23) if secret.kind == "prose")
     session = Home(tmp_path / "home", seed=1).session(CWD, at=1_796_033_702_000, title="one")
@@ -348,8 +325,7 @@ async def test_what_is_kept_as_it_is_given_yet(tmp_path: Path, argument: str) ->
         await server.ask("remember", key="other", folder="notes", content="text")
         await server.ask("run_theme", theme=THEME, keywords=[THEME])
         await server.call(tool, given[name])
-    assert files_with_leaks(Leaks([secret]), tmp_path / "store"), "mended: take it out of NOT_YET_ARGUMENTS"
-    pytest.skip("not yet")
+    assert files_with_leaks(Leaks([secret]), tmp_path / "store") == {}
 
 
 @pytest.mark.anyio
