@@ -1,0 +1,84 @@
+"""Long runs that hold nothing: names, nearly all of them, told apart by one pattern each.
+
+A pattern that matches proves that none of the rules of ``stages.secret_rules`` can find anything in the run or near
+it; a run that it does not match may still hold nothing. Everything works on bytes.
+"""
+
+from __future__ import annotations
+
+import re
+
+from stages.secret_base64 import LONGER, TEXT_IN_BASE64, base64_start, readable
+from stages.secret_joins import continued
+
+HEADS = (
+    rb"(?:sk[-_]|[sr]k_|whsec|AIza|GOCSPX|A(?:KI|SI|GP|ID|RO|NP|NV)A|gh[pousr]_|github_|gl[a-z]{1,5}[-_]|"
+    rb"x(?:ox[a-z]|app)|"
+    rb"SK|AC|npm_|pypi-|hf_|api_org|do[opr]_|dapi|shp|sq0|EAA|key-|lin_|secret_|ntn_|sb(?:p|_)|LTAI|"
+    rb"AK(?:ID|LT)|vc[abcikpr]_|"
+    rb"vercel|AGE-|gsk_|xai-|pplx|r8_|ATATT|PMAK|NRAK|sntry|figd|dckr|pscale|rubygems|nfp_|tskey|CCIP|pul-|"
+    rb"eyJ|[MNO][A-Za-z0-9_-]{22,27}\.|[0-9a-f]{32}-us)"
+)
+"""How tokens begin."""
+
+HEADLESS = re.compile(
+    rb"(?!" + HEADS + rb"|" + TEXT_IN_BASE64.pattern + rb")"
+    rb"[A-Za-z0-9]*+(?:[_/+-](?!" + HEADS + rb")[A-Za-z0-9]*+)*+(?![_/+-])={0,2}"
+)
+"""A whole blob in which no token begins and that does not start like text in base64: most are names."""
+ESCAPES = frozenset(b"\\%")
+ODD = ESCAPES | frozenset(b"[;")
+"""What may run into a token."""
+HINTS = frozenset(b" \t\"'=:.")
+"""What stands right before a run of which something near tells."""
+AROUND = b" \t\"'=:"
+CONTEXT = (
+    b"bearer",
+    b"basic",
+    b"token",
+    b"apikey",
+    b"sid",
+    b"code",
+    b"session",
+    b"sess",
+    b"session_id",
+    b"sessionid",
+)
+_CONTEXT_ENDS = frozenset(word[-2:] for word in CONTEXT)
+DOT = 46
+_DOTTED = (b"hvs.", b"hvb.", b"hvr.", b"SG.", b"ya29.", b"v1.")
+_SILENT = rb"(?<![" + re.escape(bytes(HINTS - frozenset(b".") | ODD)) + rb"])"
+_AFTER_WORD = b"|".join(
+    rb"(?<=[^%b]%b)(?<!(?i:%b)%b)" % (AROUND, sign, b"|".join(sorted(_CONTEXT_ENDS)), sign)
+    for sign in (b" ", b" = ", b": ")
+)
+PLAIN = re.compile(
+    rb"(?>%b|%b|(?<=\n {4})|(?<=\n {8}))(?![0-9A-Fa-f]{8}-)%b" % (_SILENT, _AFTER_WORD, HEADLESS.pattern)
+)
+"""A run that holds nothing, and before which nothing tells that it does. What tells ends in one of HINTS: a word
+of CONTEXT right before these; joined strings, which end in a quote or, continued, in a blank; a mark; and a
+word somewhere before a UUID. So a run is plain behind another character, behind blanks and signs whose word
+ends unlike any of CONTEXT, and behind the indentation of a line, unless it begins like a UUID. What is left to ask
+for (``telling``) is what stands before a dot, a blank or one of LONGER."""
+ASKED = LONGER | frozenset(b" .")
+"""For a plain run behind any other character, ``telling`` need not be asked."""
+
+
+def telling(data: bytes, low: bytes, at: int) -> bool:
+    """Whether what stands before the plain run at ``at``, one of ASKED, may tell something all the same."""
+    before = data[at - 1]
+    if before in LONGER:
+        return in_longer(data, low, at)
+    return ends_head(data, at) if before == DOT else continued(data, at)
+
+
+def in_longer(data: bytes, low: bytes, at: int) -> bool:
+    """Whether a run behind one of LONGER may be more than a name in a path: a webhook's, or readable base64
+    with what stands before it.
+    """
+    return low.find(b".com/", max(0, at - 64), at) >= 0 or readable(data, base64_start(data, at))
+
+
+def ends_head(data: bytes, at: int) -> bool:
+    """Whether the dot before ``at`` may be the last of a token's head: each ends in one of _DOTTED or holds ``dp.``."""
+    return data.endswith(_DOTTED, max(0, at - 5), at) or data.find(b"dp.", max(0, at - 48), at) >= 0
