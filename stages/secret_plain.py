@@ -60,12 +60,14 @@ of CONTEXT right before these; joined strings, which end in a quote or, continue
 word somewhere before a UUID. So a run is plain behind another character, behind blanks and signs whose word
 ends unlike any of CONTEXT, and behind the indentation of a line, unless it begins like a UUID. What is left to ask
 for (``telling``) is what stands before a dot, a blank or one of LONGER."""
-ASKED = LONGER | frozenset(b" .")
-"""For a plain run behind any other character, ``telling`` need not be asked."""
+ASKED = LONGER | frozenset(b".")
+"""For a plain run behind any other character, ``telling`` need not be asked …"""
+ASKED_ESCAPED = ASKED | frozenset(b" ")
+"""… in a text without a backslash, that is: in one with, a blank may be a continued line's."""
 
 
 def telling(data: bytes, low: bytes, at: int) -> bool:
-    """Whether what stands before the plain run at ``at``, one of ASKED, may tell something all the same."""
+    """Whether what stands before the plain run at ``at``, one of ASKED_ESCAPED, may tell something all the same."""
     before = data[at - 1]
     if before in LONGER:
         return in_longer(data, low, at)

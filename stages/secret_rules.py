@@ -17,6 +17,7 @@ from stages.secret_joins import joined, previous_end
 from stages.secret_plain import (
     AROUND,
     ASKED,
+    ASKED_ESCAPED,
     CONTEXT,
     DOT,
     ESCAPES,
@@ -172,10 +173,11 @@ def scan_runs(data: bytes, low: bytes, nested: Nested | None) -> Sequence[Span]:
         return ()
     spans: list[Span] = []
     find, plain = runs.find, PLAIN.match
+    asked = ASKED_ESCAPED if b"\\" in data else ASKED
     decoded = 0
     while at >= 0:
         run = plain(data, at)
-        if run is None or (data[at - 1] in ASKED and telling(data, low, at)):
+        if run is None or (data[at - 1] in asked and telling(data, low, at)):
             end, decoded = _scan_run(data, low, at, decoded, nested, spans)
         else:
             end = run.end()

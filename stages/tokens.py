@@ -85,6 +85,8 @@ _stem: Callable[[str], str] = Stemmer.Stemmer("porter", 0).stemWord
 
 def encode(text: str) -> str:
     """``text`` as index tokens separated by spaces."""
+    if not text:
+        return ""
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text)
     if text.isascii():
