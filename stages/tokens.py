@@ -109,12 +109,12 @@ def _joined(raw_words: list[str]) -> str:
 
 
 def _ascii_words(text: str) -> list[str]:
-    """The raw words of a text in which only ASCII makes words: what _RAW finds, in a third of the time."""
+    """The raw words of a text in which only ASCII makes words: what _RAW finds, in two thirds of the time."""
     return text.encode("ascii", "replace").translate(_SPACED).decode("ascii").split()  # "?" separates
 
 
 def _beyond_ascii(text: str) -> set[str]:
-    """The distinct characters that are not ASCII (much faster than the set of all)."""
+    """The distinct characters that are not ASCII (in half the time that the set of all takes)."""
     beyond = text.encode("utf-8", "surrogatepass").translate(None, _ASCII)
     return set(beyond.decode("utf-8", "surrogatepass"))
 
@@ -205,7 +205,7 @@ def _pairs(run: str) -> str:
 
 
 def _plain(raw: str) -> str:
-    """The tokens of an ASCII word: what ``_expand`` gives, in a third of the time for words of usual signs."""
+    """The tokens of an ASCII word: what ``_expand`` gives, sooner for words of usual signs."""
     if raw.isalnum():
         if raw.isdigit() or (raw.isalpha() and (raw.istitle() or raw.isupper())):
             return _word(raw)
