@@ -6,12 +6,13 @@ injections and notices, bulk tool output, our own tools' calls, and text that we
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 import orjson
 
-from stages.model import Step, ToolCall, Turn
+from stages.model import ToolCall, Turn
 from stages.snippet import own_words
 from stages.tokens import TOOL_MARK
 
@@ -44,12 +45,14 @@ class Document:
 
 def document(turn: Turn) -> Document:
     """The searchable text of ``turn``. Deterministic; total for any turn."""
-    calls = [call for step in turn.live_steps for call in step.tools if not call.own]
+    steps = turn.live_steps
+    calls = [call for step in steps for call in step.tools if not call.own]
+    errors = [call.error for call in calls if call.error]
     return Document(
         user="\n".join(_user(turn)),
-        agent="\n".join(_agent(turn.live_steps, turn.compactions)),
-        actions=_joined((text for call in calls for text in _action(call)), ACTIONS_LIMIT),
-        errors=_joined(map(own_words, (*(call.error for call in calls), turn.error)), ERRORS_LIMIT),
+        agent=_own([*chain(*[step.texts for step in steps], turn.compactions)]),
+        actions=_joined(chain.from_iterable(map(_action, calls)), ACTIONS_LIMIT),
+        errors=_joined(map(own_words, (*errors, turn.error)), ERRORS_LIMIT),
     )
 
 
@@ -60,52 +63,50 @@ def _user(turn: Turn) -> Iterator[str]:
         yield own_words(turn.opening_text)
     elif not any(word in turn.origin for word in _BOILERPLATE):
         yield own_words(turn.opening_text)[:NOTICE_LIMIT]
-    yield from (own_words(steer.text) for steer in turn.live_steers if steer.human)
+    for steer in turn.live_steers:
+        if steer.human:
+            yield own_words(steer.text)
 
 
-def _agent(steps: tuple[Step, ...], compactions: tuple[str, ...]) -> Iterator[str]:
-    yield from (own_words(text) for step in steps for text in step.texts)
-    yield from map(own_words, compactions)
+def _own(texts: list[str]) -> str:
+    """The own words of each of ``texts``, one a line. Nearly no text holds anything else: all are asked at once."""
+    whole = "\n".join(texts)
+    return whole if own_words(whole) is whole else "\n".join(map(own_words, texts))
 
 
-def _action(call: ToolCall) -> Iterator[str]:
+def _action(call: ToolCall) -> tuple[str | None, ...]:
     """Name, command, paths, and the argument values that say something else."""
-    yield f"{TOOL_MARK}{call.name}"
-    if call.command:
-        yield call.command
-    paths = [touch.path for touch in call.files]
-    yield from paths
-    values = [
-        value
-        for value in argument_values(call.args)
-        if value != call.command and not any(value.endswith(path) for path in paths)
-    ]
-    yield _capped(own_words("\n".join(values)))
+    command = call.command
+    paths = tuple([touch.path for touch in call.files])
+    values = [value for value in argument_values(call.args) if value != command and not value.endswith(paths)]
+    said = _capped(own_words("\n".join(values))) if values else ""
+    return f"{TOOL_MARK}{call.name}", command, *paths, said
 
 
-def argument_values(args: str) -> Iterator[str]:
+def argument_values(args: str) -> list[str]:
     """The strings and numbers among the values of a call's arguments (compact JSON, possibly cut short)."""
     try:
-        yield from _leaves(orjson.loads(args))
+        return _leaves(orjson.loads(args))
     except orjson.JSONDecodeError:
-        for match in _STRING.finditer(args):
-            if match[1] and not match[2]:
-                yield _ESCAPE.sub(" ", match[1])
+        found = [match[1] for match in _STRING.finditer(args) if match[1] and not match[2]]
+        return [_ESCAPE.sub(" ", text) for text in found]
 
 
-def _leaves(value: object) -> Iterator[str]:
+def _leaves(value: object) -> list[str]:
+    leaves: list[str] = []
     pending = [value]  # a list of its own: arguments may be nested deeper than Python calls
     while pending:
         value = pending.pop()
         if isinstance(value, str):
             if value:
-                yield value
+                leaves.append(value)
         elif isinstance(value, dict):
             pending.extend(reversed(value.values()))
         elif isinstance(value, list):
             pending.extend(reversed(value))
         elif isinstance(value, int | float) and not isinstance(value, bool):
-            yield str(value)
+            leaves.append(str(value))
+    return leaves
 
 
 def _capped(text: str) -> str:
@@ -114,6 +115,6 @@ def _capped(text: str) -> str:
     return f"{text[:CALL_HEAD]}\n{text[-CALL_TAIL:]}"
 
 
-def _joined(texts: Iterator[str], limit: int) -> str:
+def _joined(texts: Iterable[str | None], limit: int) -> str:
     """The distinct texts, one a line: a path named by ten calls of one turn is indexed once."""
-    return "\n".join(dict.fromkeys(text for text in texts if text))[:limit]
+    return "\n".join(dict.fromkeys(filter(None, texts)))[:limit]

@@ -126,7 +126,7 @@ def _scan(data: bytes, cjk: Sequence[str], *, deep: bool) -> list[Span]:
     # since ``in`` takes a third of the time there that it takes in bytes.
     low = data.lower()
     text = low.decode("latin-1")
-    spans = _private(low) if "<private" in text else []
+    spans = _private(low) if "<" in text and "<private" in text else []
     spans += scan_runs(data, low, _holds_secret if deep else None)
     marks: set[str] = set()
     if cjk or may_name(text):

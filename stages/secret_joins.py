@@ -13,6 +13,9 @@ from stages.secret_values import random_looking
 JOINS = 50
 """A value is followed over this many joins."""
 
+JOINT_BYTES = 48
+"""Between two pieces there are at most so many."""
+
 _END = rb"(?:\r?\n|\\{1,2}n)"
 _CONCAT = re.compile(
     rb"\\{0,7}[\"'`][ \t]*(?P<operator>[+.&][ \t]*)?(?:\\{0,2}" + _END + rb"[ \t]*)?(?P<after>[+.&][ \t]*)?"
@@ -26,8 +29,8 @@ _OPEN = re.compile(
 )
 _FILLER = b" \t\r\n+.&\\n"
 _QUOTES = (b'"', b"'", b"`")
-JOINING = _FILLER + b"".join(_QUOTES)
-"""What may stand before the opening of a further piece, in a text without backslashes."""
+_LINE_ENDS = (b"\\\n", b"\\\r\n", b"\\\\n")
+"""How a line that continues ends."""
 
 
 def next_piece(data: bytes, at: int) -> int:
@@ -67,8 +70,13 @@ def joined(data: bytes, start: int, end: int) -> tuple[bytes, int]:
 
 def previous_end(data: bytes, at: int) -> int:
     """Where the piece before the one that starts at ``at`` ends; -1 if nothing is joined there."""
-    before = data[max(0, at - 48) : at]
+    before = data[max(0, at - JOINT_BYTES) : at]
     if not before[:-1].rstrip(_FILLER).endswith(_QUOTES) and b"\\" not in before:
         return -1
     joint = _OPEN.search(before)
     return at - len(before) + joint.start() if joint else -1
+
+
+def continued(data: bytes, at: int) -> bool:
+    """Whether ``at`` may be where a continued line goes on, behind its indentation."""
+    return data[max(0, at - JOINT_BYTES) : at].rstrip(b" \t").endswith(_LINE_ENDS)

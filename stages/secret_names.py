@@ -78,17 +78,16 @@ _MARK_ENDS = b" -"
 
 
 def may_name(text: str) -> bool:
-    """Whether one of NEEDLES is in the text. Spelled out: this is asked of every text, and each ``in`` takes
-    a thirtieth of a microsecond, a loop around them ten times that.
+    """Whether one of NEEDLES is in the text. Spelled out: this is asked of every text, and a loop around the
+    searches would take as long as they do; a character that half of the texts lack is found several times as fast.
     """
     return (
-        "key" in text
+        ("y" in text and "key" in text)
         or "pass" in text
         or "token" in text
         or "auth" in text
-        or "secret" in text
-        or "cred" in text
-        or "pwd" in text
+        or ("cre" in text and ("secret" in text or "cred" in text))
+        or ("w" in text and "pwd" in text)
     )
 
 

@@ -12,8 +12,24 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from stages.secret_base64 import BASE64, LONGER, TEXT_IN_BASE64, base64_start, readable, unpacked
-from stages.secret_joins import JOINING, joined, previous_end
+from stages.secret_base64 import BASE64, LONGER, base64_start, unpacked
+from stages.secret_joins import joined, previous_end
+from stages.secret_plain import (
+    AROUND,
+    ASKED,
+    ASKED_ESCAPED,
+    CONTEXT,
+    DOT,
+    ESCAPES,
+    HEADLESS,
+    HEADS,
+    HINTS,
+    ODD,
+    PLAIN,
+    ends_head,
+    in_longer,
+    telling,
+)
 from stages.secret_values import mixed, placeholder, random_looking, user_and_password
 
 RUN = 20
@@ -107,50 +123,19 @@ _TOKENS: tuple[tuple[str, str, str, bool], ...] = (
 _COMPILED = tuple(
     (kind, re.compile((head + f"({rest})").encode()), strict) for kind, head, rest, strict in _TOKENS
 )
-_HEADS = (
-    rb"(?:sk[-_]|[sr]k_|whsec|AIza|GOCSPX|A(?:KI|SI|GP|ID|RO|NP|NV)A|gh[pousr]_|github_|gl[a-z]{1,5}[-_]|"
-    rb"x(?:ox[a-z]|app)|"
-    rb"SK|AC|npm_|pypi-|hf_|api_org|do[opr]_|dapi|shp|sq0|EAA|key-|lin_|secret_|ntn_|sb(?:p|_)|LTAI|"
-    rb"AK(?:ID|LT)|vc[abcikpr]_|"
-    rb"vercel|AGE-|gsk_|xai-|pplx|r8_|ATATT|PMAK|NRAK|sntry|figd|dckr|pscale|rubygems|nfp_|tskey|CCIP|pul-|"
-    rb"eyJ|[MNO][A-Za-z0-9_-]{22,27}\.|[0-9a-f]{32}-us)"
-)
-_HEAD = re.compile(_HEADS)
-_INNER_HEAD = re.compile(rb"[_/+=-](?=" + _HEADS + rb")")
-_HEADLESS = re.compile(rb"(?!" + _HEADS + rb")(?:[A-Za-z0-9]++|[_/+-](?!" + _HEADS + rb"))*+(?![_/+-])={0,2}")
-"""A whole blob in which no token begins: most are names."""
+_HEAD = re.compile(HEADS)
+_INNER_HEAD = re.compile(rb"[_/+=-](?=" + HEADS + rb")")
 _HEX = re.compile(rb"(?:[0-9a-f-]{20,}+|[0-9A-F-]{20,}+)(?![A-Za-z0-9+/_=])")
 _COMMA = 44
 _SLASH = 47
 _WEBHOOK = re.compile(
     rb"(?:hooks\.)?(slack|discord)(?:app)?\.com/(?:services|workflows|api/webhooks)/(?:[a-z0-9]{1,20}/){1,3}"
 )
-_ESCAPES = frozenset(b"\\%")
-_ODD = _ESCAPES | frozenset(b"[;")
 _PARTS = re.compile(rb"[_-]")
 _COLOUR = re.compile(rb"(?<=[\[;])[0-9]{1,3}m")
 _OPENING = frozenset(b"\"'` \t")
 _ASSIGNING = frozenset(b"=:([{,>")
-_HINTS = frozenset(b" \t\"'=:.")
 _MARKS = frozenset(b".:")
-_AROUND = b" \t\"'=:"
-_CONTEXT = (
-    b"bearer",
-    b"basic",
-    b"token",
-    b"apikey",
-    b"sid",
-    b"code",
-    b"session",
-    b"sess",
-    b"session_id",
-    b"sessionid",
-)
-_CONTEXT_ENDS = frozenset(word[-2:] for word in _CONTEXT)
-_NEAR_ENDS = frozenset(_AROUND + JOINING)
-"""What is before a run tells something only if, one byte further back, there is one of these (more to strip, or
-the end of a string), or _CONTEXT ends, or a backslash is near; besides marks and UUIDs."""
-_DOTTED = (b"hvs.", b"hvb.", b"hvr.", b"SG.", b"ya29.", b"v1.")
 _BEFORE_DOT = re.compile(rb"(?:hv[sbr]|dp\.[a-z]{2,5}(?:\.[a-z0-9_-]{2,35})?|SG|ya29|v1)\.$")
 _TELEGRAM_ID = re.compile(rb"(?<![0-9])[0-9]{8,10}:$")
 _UUID = re.compile(rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$", re.IGNORECASE)
@@ -179,68 +164,57 @@ _OAUTH_NEAR = re.compile(rb"state=|redirect|oauth|callback|grant_type|client_id|
 def scan_runs(data: bytes, low: bytes, nested: Nested | None) -> Sequence[Span]:
     """Secrets in and around every long run. ``low`` is ``data`` in lower case; ``nested`` judges decoded
     base64.
+
+    This loop runs some thousand times a MB: nearly every run is plain.
     """
-    runs = data.translate(_CLASS)
+    runs = data.translate(_CLASS)  # a zero byte for each byte of a run
     at = runs.find(_NEEDLE)
-    return () if at < 0 else list(_scan_from(data, low, runs, at, nested))
-
-
-def _scan_from(data: bytes, low: bytes, runs: bytes, at: int, nested: Nested | None) -> Iterator[Span]:
-    """``scan_runs`` from the first run, at ``at``; ``runs`` has a zero byte for each byte of one.
-
-    This loop runs some thousand times a MB: each test rejects a plain run in a fraction of a microsecond.
-    """
-    find, headless, like_text = runs.find, _HEADLESS.match, TEXT_IN_BASE64.match
-    escapes = b"\\" in data
+    if at < 0:
+        return ()
+    spans: list[Span] = []
+    find, plain = runs.find, PLAIN.match
+    asked = ASKED_ESCAPED if b"\\" in data else ASKED
     decoded = 0
     while at >= 0:
-        run = headless(data, at)
-        end = (run or _BLOB.match(data, at)).end()  # type: ignore[union-attr]  # a run is a blob
-        before = data[at - 1]
-        found = None
-        if before in _HINTS and (
-            low[at - 2] in _NEAR_ENDS
-            or low[at - 3 : at - 1] in _CONTEXT_ENDS
-            or before in _MARKS
-            or escapes
-            or end - at == UUID_CHARS
-        ):
-            found = _near_run(data, low, at, end)
-        if found is not None:
-            yield found
-            end = max(end, found.end)
-        elif (
-            run is None
-            or before in _ODD
-            or like_text(data, at)
-            or (before in LONGER and _in_longer(data, low, at))
-        ) and not _HEX.match(data, at):
-            for found in _in_run(data, low, at, end):
-                yield found
-                end = max(end, found.end)
-            if found is None and nested is not None and at >= decoded:
-                found, decoded = _base64(data, low, at, end, nested)
-                if found is not None:
-                    yield found
-                    end = max(end, decoded)
+        run = plain(data, at)
+        if run is None or (data[at - 1] in asked and telling(data, low, at)):
+            end, decoded = _scan_run(data, low, at, decoded, nested, spans)
+        else:
+            end = run.end()
         at = find(_NEEDLE, end)
+    return spans
 
 
-def _in_longer(data: bytes, low: bytes, at: int) -> bool:
-    """Whether a run behind one of LONGER may be more than a name in a path: a webhook's, or readable base64
-    with what stands before it.
-    """
-    return low.find(b".com/", max(0, at - 64), at) >= 0 or readable(data, base64_start(data, at))
+def _scan_run(
+    data: bytes, low: bytes, at: int, decoded: int, nested: Nested | None, spans: list[Span]
+) -> tuple[int, int]:
+    """Adds to ``spans`` what the run at ``at`` holds; gives its end, and up to where base64 was decoded."""
+    run = HEADLESS.match(data, at)
+    end = (run or _BLOB.match(data, at)).end()  # type: ignore[union-attr]  # a run is a blob
+    before = data[at - 1]
+    if before in HINTS and (near := _near_run(data, low, at, end)) is not None:
+        spans.append(near)
+        return max(end, near.end), decoded
+    if (run is None or before in ODD or (before in LONGER and in_longer(data, low, at))) and not _HEX.match(
+        data, at
+    ):
+        found = list(_in_run(data, low, at, end))
+        if not found and nested is not None and at >= decoded:
+            whole, decoded = _base64(data, low, at, end, nested)
+            found, end = ([whole], max(end, decoded)) if whole else (found, end)
+        spans += found
+        end = max(end, *(span.end for span in found)) if found else end
+    return end, decoded
 
 
 def _near_run(data: bytes, low: bytes, at: int, end: int) -> Span | None:
-    """A secret that what stands before the run tells. See _NEAR_ENDS for when there can be one."""
+    """A secret that what stands before the run tells."""
     before = data[at - 1]
     if before in _MARKS:
         span = _behind_mark(data, at)
         if span is not None:
             return span
-    if low[max(0, at - 14) : at].rstrip(_AROUND).endswith(_CONTEXT):
+    if low[max(0, at - 14) : at].rstrip(AROUND).endswith(CONTEXT):
         span = _by_context(data, low, at, end)
         if span is not None:
             return span
@@ -298,7 +272,7 @@ def _in_blob(data: bytes, start: int, end: int) -> Iterator[Span]:
     """Tokens in ``[start, end)``: at its start, behind an escape that runs into it, behind a separator."""
     at, misses = start, 0
     first = [start]
-    if start and data[start - 1] in _ESCAPES:
+    if start and data[start - 1] in ESCAPES:
         first += (start + 1, start + 2)
     elif (colour := _COLOUR.match(data, start)) is not None:
         first.append(colour.end())
@@ -334,11 +308,8 @@ def _boundary(data: bytes, at: int) -> bool:
 def _behind_mark(data: bytes, start: int) -> Span | None:
     """Tokens whose head ends in a dot or colon just before the run."""
     before = data[start - 1] if start else 0
-    if before == 46:  # .
-        if (
-            not data.endswith(_DOTTED, max(0, start - 5), start)
-            and data.find(b"dp.", max(0, start - 48), start) < 0
-        ):
+    if before == DOT:
+        if not ends_head(data, start):
             return None
         head = _BEFORE_DOT.search(data[max(0, start - 48) : start])
         return token_at(data, start - (len(head[0]))) if head else None

@@ -2,9 +2,12 @@
 
 from dataclasses import replace
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from stages.document import ACTIONS_LIMIT, CALL_HEAD, CALL_TAIL, argument_values, document
 from stages.model import Cut, FileTouch, Steer, Step, ToolCall, Turn
-from stages.snippet import fence
+from stages.snippet import fence, own_words
 
 
 def turn(**changes: object) -> Turn:
@@ -103,3 +106,14 @@ def test_repeats_count_once_and_length_is_bounded() -> None:
     assert len(actions) <= CALL_HEAD + CALL_TAIL + 20 and actions.endswith("END")
     many = tuple(call(command=f"echo {n} " + "y" * 400) for n in range(100))
     assert len(document(turn(steps=(Step(1, (), many),))).actions) <= ACTIONS_LIMIT
+
+
+@given(
+    st.lists(
+        st.text(alphabet="\x1b[0mab\n\\")
+        | st.sampled_from([fence("x"), "<recalled-memory>", "<recalled-", "\x1b]0;t"])
+    )
+)
+def test_the_texts_of_an_agent_are_cleaned_one_by_one(texts: list[str]) -> None:
+    steps = tuple(Step(number, (text,)) for number, text in enumerate(texts))
+    assert document(turn(steps=steps)).agent == "\n".join(map(own_words, texts))

@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages import redact, secret_rules
+from stages import redact, secret_plain, secret_rules
 from stages.redact import Redactor
 from stages.secret_base64 import readable
+from stages.secret_names import NEEDLES, may_name
+from stages.secret_shapes import may_shape
 from tests.stages.look_alikes import LOOK_ALIKES
 from tests.stages.planted_secrets import named_texts, provider_texts, tokens
 
@@ -41,6 +43,19 @@ GLUE = (
     ),
     *("code=", "session ", "Bearer ", "apikey: ", "token ", '{"a":"', '"+"', '" "', "@", "A", "f", "0", "n"),
     *("https://hooks.slack.com/services/T1/B2/", "sig=", "curl -u ", "cookie: a=", "<private>", "</private>"),
+    *(
+        "\n    ",
+        "\n        ",
+        "x = ",
+        "x: ",
+        "mode ",
+        "SESS = ",
+        "bearer: ",
+        "\\\n    ",
+        "\\\\n ",
+        "heroku\n    ",
+        "self.",
+    ),
     *("密码是", "令", "hvs.", "dp.pt.", "ya29.", "heroku ", ";base64,", "data:image/png;base64,"),
 )
 pieces = st.one_of(
@@ -58,8 +73,8 @@ def without_shortcuts(text: str) -> str:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(redact, "may_name", lambda text: True)
         patch.setattr(redact, "may_shape", lambda text: True)
-        patch.setattr(secret_rules, "_HEADLESS", re.compile(rb"(?!)"))
-        patch.setattr(secret_rules, "_NEAR_ENDS", frozenset(range(256)))
+        patch.setattr(secret_rules, "HEADLESS", re.compile(rb"(?!)"))
+        patch.setattr(secret_rules, "PLAIN", re.compile(rb"(?!)"))
         return Redactor(KEY)(text)
 
 
@@ -73,6 +88,42 @@ def test_shortcuts_change_nothing(text: str) -> None:
 def test_shortcuts_change_nothing_known(text: str) -> None:
     for before in GLUE:
         assert Redactor(KEY)(before + text) == without_shortcuts(before + text)
+
+
+WORDS = st.sampled_from(
+    [
+        *map(bytes.decode, NEEDLES),
+        "@",
+        "cookie",
+        "-u",
+        "sig=",
+        "mysql",
+        "redis-cli",
+        ":5432:",
+        *"qyw5-=",
+        "cre",
+    ]
+)
+
+
+@given(st.lists(WORDS | st.text(alphabet="abcdekostuy w", max_size=4)).map("".join))
+def test_no_text_is_skipped_that_holds_what_is_looked_for(text: str) -> None:
+    assert may_name(text) == any(needle.decode() in text for needle in NEEDLES)
+    shapes = ("@", "cookie", "-u", "sig=", "mysql", "redis-cli", ":5432:")
+    assert may_shape(text) == any(shape in text for shape in shapes)
+
+
+@given(
+    st.sampled_from(["", "Token", "mode", "my session", "def"]),
+    st.text(alphabet=" \t\"'=:.\n\\n", max_size=12),
+    st.text(alphabet="abcdefK9_-", min_size=20, max_size=40),
+)
+def test_a_plain_run_is_one_of_which_nothing_near_tells(word: str, between: str, run: str) -> None:
+    data = f"{word}{between}{run}".encode()
+    at = len(data) - len(run)
+    asked = data[at - 1] in (secret_plain.ASKED_ESCAPED if b"\\" in data else secret_plain.ASKED)
+    if secret_plain.PLAIN.match(data, at) and not (asked and secret_plain.telling(data, data.lower(), at)):
+        assert secret_rules._near_run(data, data.lower(), at, len(data)) is None
 
 
 @given(st.binary(min_size=15, max_size=15), st.booleans())

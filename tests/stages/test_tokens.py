@@ -116,3 +116,44 @@ def test_the_cache_is_bounded_and_changes_nothing() -> None:
         encode(f"w{number}")
     assert encode("listenPort") == first
     assert len(tokens._CACHE) <= tokens.CACHE_LIMIT
+
+
+WORDS = st.lists(
+    st.one_of(
+        st.sampled_from(
+            [
+                "a",
+                "Foo",
+                "ABs",
+                "URLs",
+                "listenPort",
+                "1",
+                "22",
+                "v1",
+                "1.2.3",
+                "c++",
+                "C#",
+                "tool#",
+                "'s",
+                "src",
+            ]
+        ),
+        st.text(alphabet="abABZ019_-./'+#\\", min_size=1, max_size=30),
+        st.sampled_from([*"-./\\_'+#", "..", "aB1" * 9, "x." * 30]),
+    ),
+    min_size=1,
+    max_size=8,
+).map("".join)
+
+
+@given(WORDS)
+def test_the_short_way_to_the_tokens_of_an_ascii_word_gives_what_the_long_one_gives(word: str) -> None:
+    assert tokens._plain(word) == " ".join(tokens._expand(word))
+    assert encode(word) == " ".join(tokens._expand(word))
+
+
+@given(st.text() | st.lists(st.text() | WORDS).map(" ".join))
+def test_texts_in_which_only_ascii_makes_words_are_split_as_all_others(text: str) -> None:
+    assert tokens._beyond_ascii(text) == {char for char in text if not char.isascii()}
+    if tokens._SEPARATORS.fullmatch("".join(tokens._beyond_ascii(text))):
+        assert tokens._ascii_words(text) == tokens._RAW.findall(text)
