@@ -8,6 +8,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, closing, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import click
 from pipeline.catchup import catch_up
 from pipeline.commands.scope import Scope, echo_json, json_option, period, run_async, scope_options
 from pipeline.errors import BadInput, StoreError
+from pipeline.fold import redactor
 from pipeline.progress import progress_bar
 from pipeline.refining import refine_all
 from pipeline.report import Report
@@ -187,9 +189,16 @@ async def _work(
             missing = await unrefined(database)
             await refine_all(database, missing, workers=workers, report=report)
             report.note_used(layout.database, known)
-        for request in requests:
+        for request in _without_secrets(requests, key):
             await build_theme(database, layout, target.label, request, workers=workers, report=report)
         await close_up(database, report.turns - before + report.refined - refined)
+
+
+def _without_secrets(requests: Sequence[ThemeRequest], key: bytes) -> Iterator[ThemeRequest]:
+    """A name and keywords are kept, and in a file's name too."""
+    redact = redactor(key)
+    for request in requests:
+        yield replace(request, name=redact(request.name), keywords=tuple(map(redact, request.keywords)))
 
 
 @contextmanager

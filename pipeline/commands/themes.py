@@ -1,11 +1,9 @@
-"""`pipeline trace`, `themes`, `discover` and what a person does to a theme: tag, untag, pin, exclude, rename
-…
-"""
+"""`pipeline trace`, `themes`, `discover` and what a person does to a theme: tag, untag, pin, exclude, rename …"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
@@ -19,7 +17,11 @@ from pipeline.store.refined import refined_turns
 from pipeline.store.theme_record import Ref, ThemeRecord, encode, iso
 from pipeline.store.themes import ThemeStore
 from pipeline.store.turns import Occurrence, find
+from stages.aggregate import place
+from stages.clusters import Place
+from stages.discover import Suggestion
 from stages.discover import discover as discover_subjects
+from stages.model import RefinedTurn
 from stages.snippet import clean
 
 
@@ -142,26 +144,29 @@ def discover(workspace: str | None, limit: int, as_json: bool) -> None:
     """
     layout, _ = _store(workspace)
 
-    async def turns() -> Any:
+    async def turns() -> list[RefinedTurn]:
         async with open_database(layout.database, write=True) as database:
             return await refined_turns(database)
 
-    found = discover_subjects(run_async(turns))[:limit]
+    refined = run_async(turns)
+    found = discover_subjects(refined)[:limit]
     if as_json:
-        echo_json([_suggestion(each) for each in found])
+        numbers = {place(turn.key): turn.key.turn_id for turn in refined}
+        echo_json([_suggestion(each, numbers) for each in found])
         return
     for each in found:
         click.echo(clean(f"{each.name}: {len(each.turns)} turns in {each.sessions} sessions"))
         click.echo(clean(f"    pipeline run --theme '{each.name}' --keywords '{','.join(each.seeds)}'"))
 
 
-def _suggestion(each: Any) -> dict[str, Any]:
+def _suggestion(each: Suggestion, numbers: Mapping[Place, int]) -> dict[str, Any]:
     return {
         "name": each.name,
         "seeds": list(each.seeds),
         "sessions": each.sessions,
         "turns": [
-            {"sessionId": k.session_id, "agentId": k.agent_id, "turnId": k.turn_id} for k in each.turns
+            {"sessionId": at[0], "agentId": at[1], "position": at[2], "turnId": numbers[at]}
+            for at in each.turns
         ],
     }
 

@@ -367,6 +367,27 @@ def test_a_dry_run_reads_a_store_that_cannot_be_written(tmp_path: Path) -> None:
         assert copied.execute("SELECT a FROM t").fetchall() == [(7,)]
 
 
+def test_discovered_subjects_name_their_turns_as_json(shop: dict[str, str]) -> None:
+    assert pipeline(shop, "run", "--all", "--workspace", demo.WORKSPACE, "--jobs", "1").code == 0
+    found = pipeline(shop, "discover", "--json", "--workspace", demo.WORKSPACE).json
+    known = {
+        (row["sessionId"], row["turnId"])
+        for row in pipeline(shop, "turns", "--json", "--workspace", demo.WORKSPACE).lines
+    }
+    assert found and found[0]["seeds"] and found[0]["sessions"] > 1
+    assert all((turn["sessionId"], turn["turnId"]) in known for each in found for turn in each["turns"])
+
+
+def test_a_secret_in_a_keyword_or_name_is_not_kept(shop: dict[str, str]) -> None:
+    secret = "gh" + "p_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    arguments = ("--keywords", f"cookie,{secret}", "--workspace", demo.WORKSPACE, "--jobs", "1")
+    assert pipeline(shop, "run", "--theme", f"about {secret}", *arguments).code == 0
+    store = Path(shop["MEMORY_STORE_ROOT"])
+    kept = [path for path in store.rglob("*") if path.is_file()]
+    assert any(path.suffix == ".md" for path in kept)
+    assert [path for path in kept if secret in path.name or secret.encode() in path.read_bytes()] == []
+
+
 def test_a_title_is_one_short_line_of_the_list(tmp_path: Path) -> None:
     home = tmp_path / "home"
     shutil.copytree(demo.home(), home)
