@@ -19,6 +19,7 @@ from stages.refining import answers, claims, decisions, wording
 from stages.refining.asking import Ask, ask, asks
 from stages.refining.categories import categories
 from stages.refining.claims import Claim
+from stages.refining.cues import Cued
 from stages.refining.filler import is_hedged, strip_lead
 from stages.refining.passages import place_of, sentence_case
 from stages.refining.phrases import Phrases, phrases
@@ -51,7 +52,10 @@ _ASIDE = re.compile(r" \((?:[^()]*\bI\b[^()]*|[^()]*\b(?:above|below)\b[^()]*|\s
 _CONNECTIVE = re.compile(
     r"^(?:so|and|but|then|now|also|given this)\b,? |^(?:所以|那么?|但是?|然后)，?", re.IGNORECASE
 )
-_POINTS = re.compile(r"\b(?:it|this|that|them|these|those)\b|它|这个|那个", re.IGNORECASE)
+_POINTS = Cued(
+    r"\b(?:it|this|that|them|these|those)\b|它|这个|那个",
+    "it that them these this those 它 这 那",
+)
 MAX_PRAISE = 80
 _PRAISED = re.compile(
     r"(?:the|your) (?:\w+ )?(?:approach|plan|option|design|proposal|solution|idea)\b", re.IGNORECASE
@@ -59,22 +63,26 @@ _PRAISED = re.compile(
 """Praise of something that was proposed before."""
 _LIKE_THIS = re.compile(r"(?<!thing )(?<!stuff )\blike (?:this|that|these)[.!]*$", re.IGNORECASE)
 _IT_FAILS = re.compile(r"^It (?=(?:still |now )?(?:fails|failed|works|passes|crashes)\b)")
-_PROBLEM = re.compile(
+_PROBLEM = Cued(
     r"\b(?:doesn't|doesnt|does not|didn't|won't|can't|cannot|is not|isn't|not working|don't see|do not see"
     r"|fails?|failed"
     r"|failing|broken|crash(?:es|ed|ing)?|wrong|stuck|is undefined|unable"
     r"|(?:getting|get|see|seeing|hit|hits|hitting|throws?|gives?) (?:\w+ ){0,4}errors?)\b"
     r"|报错|失败|不(?:行|对|能|工作|生效|显示)|崩溃|出错|没有?(?:生效|反应|显示)|无法|卡住|丢失",
-    re.IGNORECASE,
+    "broken cannot crash doesn fail failed failing fails get getting give gives hit hits hitting not see "
+    "seeing stuck t throw unable undefined wrong 不 丢 卡 反 效 显 法 溃 败 错",
 )
-_NO_PROBLEM = re.compile(
+_NO_PROBLEM = Cued(
     r"^(?:make sure|don't|do not|please|fix|add|if|we|you|why|so|update|let|read|there is|ensure|check|show"
     r"|handle|now|when|run|create|write|make|use|test|look|list|try|explain|give|do|tell|find|remove|delete"
     r"|implement|build|start|list)\b"
     r"|\b(?:please|fix|without|let's|make sure|can you|until|because|want|care|matter|important|issue"
     r"|reverted|mind|need)\b"
     r"|我们|不要|请|别|如果|检查|确保|处理|修|帮|希望|能不能|避免",
-    re.IGNORECASE,
+    "add because build care check create delete do don ensure explain find fix give handle if implement "
+    "important issue let list look make matter mind need now please read remove reverted run show so "
+    "start tell test there try until update use want we when why without write you 不 保 修 免 别 如 希 帮 我 检 理 "
+    "请",
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from stages.model import Entities, Fact
+from stages.refining.cues import Cued
 
 CATEGORIES = (
     "bugfix", "feature", "refactor", "decision", "question", "investigation", "config", "docs", "test",
@@ -17,48 +18,53 @@ written or run · review: existing work was examined and judged · chore: commit
 
 MAX_CATEGORIES = 3
 
-_FIX = re.compile(
+_FIX = Cued(
     r"\b(?:fix(?:es|ed|ing)?|bug|broken|crash\w*|fail(?:s|ed|ing|ure)?|errors?|doesn't work|not working"
     r"|wrong|issue|regression|repair)\b|修复|修|报错|失败|崩溃|出错|不对|问题|无法|不能|故障",
-    re.IGNORECASE,
+    "broken bug crash doesn error fail failed failing fails failure fix fixed fixes fixing issue "
+    "regression repair working wrong 不 修 法 溃 败 错 障 题",
 )
-_FEATURE = re.compile(
+_FEATURE = Cued(
     r"\b(?:add|implement|create|build|support|introduce|feature|allow|make)\b|新增|添加|增加|实现|支持"
     r"|加(?:一|个|上)|做一?个|开发",
-    re.IGNORECASE,
+    "add allow build create feature implement introduce make support 做 加 实 开 持 新",
 )
-_REFACTOR = re.compile(
+_REFACTOR = Cued(
     r"\b(?:refactor\w*|rename\w*|restructure|clean ?up|simplif\w+|extract|reorgani[sz]e|dedup\w*"
     r"|consolidate|split)\b|重构|重命名|拆分|整理|抽取|简化",
-    re.IGNORECASE,
+    "clean consolidate dedup extract refactor rename reorganise restructure simplif split 抽 拆 整 简 重",
 )
-_QUESTION = re.compile(
-    r"[?？]\s*$|^(?:what|why|how|where|which|who|when|is|are|does|do|can|could|should|explain|tell me"
+_QUESTION = Cued(
+    r"^(?:what|why|how|where|which|who|when|is|are|does|do|can|could|should|explain|tell me"
     r"|describe)\b|为什么|怎么|什么|如何|吗[？?]?$|解释|哪",
-    re.IGNORECASE,
+    "are can could describe do does explain how is should tell what when where which who why 么 何 吗 哪 释",
 )
-_INVESTIGATE = re.compile(
+_INVESTIGATE = Cued(
     r"\b(?:investigate|look into|debug|analy[sz]e|research|explore|find out|figure out|understand|examine"
     r"|trace|search)\b|排查|调查|分析|研究|看看|查一?下|定位",
-    re.IGNORECASE,
+    "analyze debug examine explore figure find investigate look research search trace understand 位 析 查 看 "
+    "究",
 )
-_REVIEW = re.compile(
-    r"\b(?:review|audit|critique|evaluate|assess|double[- ]check)\b|评审|审查|检查一遍|评估|复查|review",
-    re.IGNORECASE,
+_REVIEW = Cued(
+    r"\b(?:review|audit|critique|evaluate|assess|double[- ]check)\b|评审|审查|检查一遍|评估|复查|review"
 )
-_TEST = re.compile(r"\b(?:tests?|testing|coverage|e2e|unit test)\b|测试|用例|覆盖率", re.IGNORECASE)
-_CONFIG = re.compile(
+_TEST = Cued(
+    r"\b(?:tests?|testing|coverage|e2e|unit test)\b|测试|用例|覆盖率",
+    "coverage e test testing tests 例 测 率",
+)
+_CONFIG = Cued(
     r"\b(?:config\w*|env(?:ironment)?|deploy\w*|docker\w*|ci|pipeline|lint(?:er|ing)?|install|dependenc\w+"
     r"|upgrade|setup|set up|vercel|fly\.io|port)\b|配置|部署|环境变量|依赖|安装|升级|端口",
-    re.IGNORECASE,
+    "ci config dependenc deploy docker env environment fly install lint linter linting pipeline port "
+    "setup up upgrade vercel 依 升 变 安 端 署 配",
 )
-_DOCS = re.compile(
+_DOCS = Cued(
     r"\b(?:docs?|documentation|readme|changelog|comments? in|plan|write[- ]?up)\b|文档|说明|计划书|注释",
-    re.IGNORECASE,
+    "changelog comment doc docs documentation plan readme write 划 明 档 注",
 )
-_CHORE = re.compile(
+_CHORE = Cued(
     r"\b(?:commit|push|merge|rebase|tag|release|format|bump|clean)\b|提交|推送|合并|发布|格式化|清理",
-    re.IGNORECASE,
+    "bump clean commit format merge push rebase release tag 化 发 并 提 清 送",
 )
 _DOC_FILE = re.compile(r"\.(?:md|rst|txt|adoc|mdx)$", re.IGNORECASE)
 _TEST_FILE = re.compile(
@@ -102,6 +108,10 @@ def _of_changes(asked: str, facts: tuple[Fact, ...], code: list[str]) -> list[st
     return ["feature"] if code and (_FEATURE.search(asked) or len(code) > 1) else []
 
 
+def _asks(text: str) -> bool:
+    return text.rstrip().endswith(("?", "？")) or _QUESTION.search(text) is not None
+
+
 def _of_words(asked: str, wrote: bool, entities: Entities) -> list[str]:
     found = []
     if _REVIEW.search(asked):
@@ -113,12 +123,12 @@ def _of_words(asked: str, wrote: bool, entities: Entities) -> list[str]:
     if _TEST.search(asked) and (wrote or any(_TEST_COMMAND.search(command) for command in entities.commands)):
         found.append("test")
     if not wrote:
-        if _FIX.search(asked) and not _QUESTION.search(asked):
+        if _FIX.search(asked) and not _asks(asked):
             found.append("bugfix")
         if _INVESTIGATE.search(asked):
             found.append("investigation")
         if _CONFIG.search(asked):
             found.append("config")
-        if _QUESTION.search(asked):
+        if _asks(asked):
             found.append("question")
     return found

@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 
 from stages.refining import designs
+from stages.refining.cues import Cued
 
-_CHOICE_USER = re.compile(
+_CHOICE_USER = Cued(
     r"\b(?:let(?:'s|’s|s| us) (?:just |then |rather |instead |only |actually ){0,2}(?:go with|use"
     r"|stick (?:with|to)|keep|adopt|drop|avoid|not\b|do it (?:the|with|as)|switch|call it|make it|rename)"
     r"|(?:we|i)(?:'ll| will|'re going to| are going to|'m going to| am going to)? (?:just |now |always "
@@ -47,7 +48,10 @@ _CHOICE_USER = re.compile(
     r"|it)\b[^.?!\n]{0,30}\blater|leave it as (?:it )?is|keep it as (?:it )?is"
     r"|(?:do )?not worry about\b[^.?!\n]{2,60}for now"
     r"|(?:only|just) (?:support|use|allow|target|do|keep)\b[^.?!\n]{2,60}\bfor now)",
-    re.IGNORECASE,
+    "agree always approve basic choose chose decide design do don dont favor favour go going gonna idea "
+    "instead just keep leave let lets like ll make more must never now only opt opted option over pick "
+    "plan prefer primary proposed put rather rule settle should simple single solution standardize stick "
+    "vote will worry would",
 )
 _BOUND = re.compile(
     r"\b(?:in the background|by default|at (?:most|least)|no (?:more|later|longer) than|up to \d|(?:before"
@@ -90,7 +94,7 @@ _OUGHT = re.compile(
     r"|(?:必须|只能|一律|不得|不许)[^。？?\n]{2,80}(?:[：；，]|——)[^。？?\n]{0,30}(?:现在|改|已)",
     re.IGNORECASE,
 )
-_CHOICE_AGENT = re.compile(
+BY_AGENT = Cued(
     r"\b(?:(?:i|we)(?:'ve| have)? (?:decided|chose|chosen|opted|settled on|went with|picked|agreed)\b"
     r"|(?:decided|chose|opted|agreed) (?:to|on|for|against|not to)\b|(?:^|[:;] )(?:went|going) with\b|(?:^"
     r"|[:.;] )(?:decision|decided|chosen approach|design decision|our choice)(?: made)?: "
@@ -107,9 +111,13 @@ _CHOICE_AGENT = re.compile(
     r"|instead of)\b[^.?!\n]{2,80}"
     r"\b(?:because|since|so that)\b"
     r"|(?:stick|stuck|sticking) with\b[^.?!\n]{2,100}\b(?:because|since|as|instead|rather)\b)",
-    re.IGNORECASE,
+    "agreed choice chose decided decision favor favour going instead ll longer migrated moved opted "
+    "picked rather replaced settled stick stuck switched went will",
+    whole="decided chose chosen opted settled went going picked agreed decision instead rather favor favour "
+    "longer stick stuck sticking because since over so as switched moved migrated replaced choice "
+    "approach",
 )
-_CHOICE_ZH = re.compile(
+_CHOICE_ZH = Cued(
     r"(?:我们?|咱们?|那|就|最终|最后|所以|已经?|一致|还是|现在)?(?:决定(?!性|因素|于|权|是否|要不要|怎么"
     r"|如何|不了|一下)|敲定|拍板|选定|定下来)"
     r"|(?:就|还是|改|统一|全部|一律|直接|干脆|先|只|最终|最后|仍然?|继续)(?:采用|选用|使用|用|走|按"
@@ -129,6 +137,8 @@ _CHOICE_ZH = re.compile(
     r"|就这么定|就这样|定了|OK|ok|同意)|(?:就|按)(?:这么|这样|这个方案|你说的|你的方案|上面的方案)(?:定|办"
     r"|做|来|吧|执行)|同意(?:这个|你的|采用|用|方案)|(?:先|暂时|暂)不(?:做|管|改|动|支持|处理|考虑|引入|加|发布|上线|合并|发|提交|开|启用"
     r"|用|上|要)",
+    "一 不 做 别 只 定 就 必 思 意 拍 按 换 放 案 用 禁 计 走 选 都",
+    cased=True,
 )
 _NOT = re.compile(
     r"\?\s*$|？\s*$|^(?:should|shall|do|does|did|can|could|would|will|is|are|what|which|why|how|when|where"
@@ -193,7 +203,7 @@ def by_user(sentence: str) -> bool:
     chosen = (
         (not _USER_WORDS.isdisjoint(words) and _CHOICE_USER.search(sentence))
         or designs.settles(sentence, words)
-        or (not sentence.isascii() and _CHOICE_ZH.search(sentence))
+        or _CHOICE_ZH.search(sentence)
     )
     return bool(chosen) and _NOT_USER.search(sentence) is None
 
@@ -230,5 +240,5 @@ def by_agent(sentence: str) -> bool:
     """
     if len(sentence) > MAX_LENGTH:
         return False
-    chosen = _CHOICE_AGENT.search(sentence) or (not sentence.isascii() and _CHOICE_ZH.search(sentence))
+    chosen = BY_AGENT.search(sentence) or _CHOICE_ZH.search(sentence)
     return bool(chosen) and _NOT.search(sentence) is None and _ACTS.match(sentence) is None

@@ -8,6 +8,7 @@ import re
 from functools import lru_cache
 
 from stages.refining import wording
+from stages.refining.cues import Cued
 
 _INTERJECTION = re.compile(
     r"(?:(?:great|perfect|excellent|awesome|wonderful|fantastic|nice|good|cool|sure(?: thing)?|certainly"
@@ -85,7 +86,7 @@ _LEADING_SUCCESS = re.compile(r"(?:successfully|all set[:,]?|finally,) ", re.IGN
 _LEADING_ZH = re.compile(
     r"(?:那就|那么，?|我(?:们)?(?=已|把|将|在|对|给|重|新|修|改|加|增|删|用|采|发|确认)|现在，?(?=已))"
 )
-_HEDGES = re.compile(
+_HEDGES = Cued(
     r"\b(?:might|may(?!\s+\d)|maybe|perhaps|possibly|probably|likely|could be|i think|i believe|i suspect"
     r"|seems?|appears?"
     r"|not sure"
@@ -93,7 +94,8 @@ _HEDGES = re.compile(
     r"|let's see|assuming"
     r"|identify (?:if|where|whether|why)"
     r"|if the (?:issue|problem|cause))\b|可能|也许|大概|或许|估计|似乎|好像|应该是|我猜|我怀疑|不确定",
-    re.IGNORECASE,
+    "appear assuming believe cause could identify issue likely may maybe might perhaps possibly probably "
+    "problem see seem seems should sure suspect think 估 似 大 好 猜 疑 确 能 许 该",
 )
 
 ONLY_LENGTH = 60
