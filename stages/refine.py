@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from functools import cache
 
 from stages import entities
@@ -292,7 +291,7 @@ def _choose(facts: list[Fact]) -> tuple[Fact, ...]:
         bag = set(_WORDS.findall(fact.text.lower()))
         if not bag or any(_same_kind(fact.type, kind) and _overlap(bag, other) for kind, other in seen):
             continue
-        distinct.append(replace(fact, text=_ended(clip(fact.text, FACT_LENGTH - 1))))
+        distinct.append(Fact(fact.type, _ended(clip(fact.text, FACT_LENGTH - 1)), fact.source, fact.span))
         seen.append((fact.type, bag))
     shares = dict(_SHARES)
     kept: list[int] = []

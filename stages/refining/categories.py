@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from stages.model import Entities, Fact
 from stages.refining.cues import Cued
@@ -71,7 +72,7 @@ _TEST_FILE = re.compile(
     r"(?:^|/)(?:tests?|__tests__|spec)/|(?:^|/)test_|_test\.|\.(?:test|spec)\.", re.IGNORECASE
 )
 _CONFIG_FILE = re.compile(
-    r"(?:^|/)(?:package\.json|pyproject\.toml|Dockerfile|docker-compose[^/]*|Makefile|\.env[^/]*"
+    r"(?:package\.json|pyproject\.toml|Dockerfile|docker-compose[^/]*|Makefile|\.env[^/]*"
     r"|[^/]*\.(?:ya?ml|toml|ini|cfg|conf)|tsconfig[^/]*|[^/]*config\.\w+|requirements[^/]*|go\.mod"
     r"|Cargo\.toml|\.[\w-]+rc(?:\.\w+)?|vercel\.json|\.gitignore|\.dockerignore)$",
     re.IGNORECASE,
@@ -83,29 +84,39 @@ def categories(asked: str, facts: tuple[Fact, ...], entities: Entities, decision
     """At most ``MAX_CATEGORIES`` of ``CATEGORIES``, the most telling first."""
     written = entities.files_written
     found: list[str] = ["decision"] if decision else []
-    code = [
-        path
-        for path in written
-        if not _DOC_FILE.search(path) and not _CONFIG_FILE.search(path) and not _TEST_FILE.search(path)
-    ]
     if written:
+        kinds = [_kinds_of(path) for path in written]
+        code = kinds.count(frozenset())
         found += _of_changes(asked, facts, code)
-        if any(_TEST_FILE.search(path) for path in written):
+        if any("test" in kind for kind in kinds):
             found.append("test")
-        if any(_CONFIG_FILE.search(path) for path in written) and (not code or _CONFIG.search(asked)):
+        if any("config" in kind for kind in kinds) and (not code or _CONFIG.search(asked)):
             found.append("config")
-        if any(_DOC_FILE.search(path) for path in written) and (not code or _DOCS.search(asked)):
+        if any("docs" in kind for kind in kinds) and (not code or _DOCS.search(asked)):
             found.append("docs")
     found += _of_words(asked, bool(written), entities)
     return tuple(list(dict.fromkeys(found))[:MAX_CATEGORIES])
 
 
-def _of_changes(asked: str, facts: tuple[Fact, ...], code: list[str]) -> list[str]:
+@lru_cache(maxsize=1_024)
+def _kinds_of(path: str) -> frozenset[str]:
+    """What a file is besides code: "test", "config", "docs"."""
+    kinds = set()
+    if _DOC_FILE.search(path):
+        kinds.add("docs")
+    if _CONFIG_FILE.match(path.rpartition("/")[2]):
+        kinds.add("config")
+    if _TEST_FILE.search(path):
+        kinds.add("test")
+    return frozenset(kinds)
+
+
+def _of_changes(asked: str, facts: tuple[Fact, ...], code: int) -> list[str]:
     if _REFACTOR.search(asked) and not _FIX.search(asked):
         return ["refactor"]
     if _FIX.search(asked) or any(fact.type == "error" and fact.source == "user" for fact in facts):
         return ["bugfix"]
-    return ["feature"] if code and (_FEATURE.search(asked) or len(code) > 1) else []
+    return ["feature"] if code and (code > 1 or _FEATURE.search(asked)) else []
 
 
 def _asks(text: str) -> bool:

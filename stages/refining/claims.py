@@ -159,13 +159,19 @@ def last_say(parts: tuple[Said, ...]) -> tuple[Say, int]:
 
 def _announcement(text: str) -> str:
     last = text.strip()[-600:].rsplit("\n", 1)[-1]
+    if not _may_announce(last):
+        return ""
     before = _SENTENCE_END.match(last, 0, max(0, len(last) - 1))
     last = last[before.end() :] if before else last
-    lower = last.lower()
-    if not any(mark in lower for mark in _ANNOUNCING):
+    if not _may_announce(last):
         return ""
     match = _ANNOUNCED.search(plain(last))
     return match[1] if match and not _OFFER.search(match[1]) else ""
+
+
+def _may_announce(text: str) -> bool:
+    lower = text.lower()
+    return any(mark in lower for mark in _ANNOUNCING)
 
 
 def _claims(passages: list[Passage], step: int, final: bool) -> list[Claim]:

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import re
 
+from stages.refining.cues import fold
+
 NAME_LENGTH = 160
 """Characters of one normalised error."""
 _MAX_TEXT = 8_000
@@ -65,10 +67,12 @@ _NOISE = re.compile(
     r"|npm (?:warn|notice)|> |\s*~+\^?|\[?\d+/\d+\]|(?:Exit|exit) code|node:internal|Node\.js v|\s*$"
     r"|<[a-z_]+>$|(?:npm (?:ERR!|error) )?file:///|error Command failed|Error:\s*$|ELIFECYCLE)"
 )
-_REJECTED = re.compile(
-    r"was not run because the user rejected|user doesn't want to proceed with this tool use"
-    r"|rejected (?:by the user|the approval)|was rejected by the user|Request interrupted by user",
-    re.IGNORECASE,
+_REJECTED = (
+    "was not run because the user rejected",
+    "user doesn't want to proceed with this tool use",
+    "rejected by the user",
+    "rejected the approval",
+    "request interrupted by user",
 )
 _ANSI = re.compile(r"\x1b?\[\d{1,3}(?:;\d{1,3})*m")
 _WHERE = re.compile(r"(?:(?<=\s)|^)(?:/[\w.@+-]+){2,}/(?=[\w.@+-])")
@@ -90,7 +94,8 @@ def _uncoloured(text: str) -> str:
 
 def was_rejected(text: str) -> bool:
     """Whether a failed call failed because the user said no."""
-    return _REJECTED.search(text[:600]) is not None
+    head = fold(text[:600])
+    return any(said in head for said in _REJECTED)
 
 
 def exit_code(text: str) -> int | None:

@@ -86,6 +86,8 @@ _LEADING_SUCCESS = re.compile(r"(?:successfully|all set[:,]?|finally,) ", re.IGN
 _LEADING_ZH = re.compile(
     r"(?:那就|那么，?|我(?:们)?(?=已|把|将|在|对|给|重|新|修|改|加|增|删|用|采|发|确认)|现在，?(?=已))"
 )
+_LEADS = frozenset("iIİıwWsSſaAfF那我现")
+"""The first letters of all speakers."""
 _HEDGES = Cued(
     r"\b(?:might|may(?!\s+\d)|maybe|perhaps|possibly|probably|likely|could be|i think|i believe|i suspect"
     r"|seems?|appears?"
@@ -102,6 +104,7 @@ ONLY_LENGTH = 60
 """Longer sentences are never a bare acknowledgement."""
 
 
+@lru_cache(maxsize=1_024)
 def strip_lead(sentence: str) -> str:
     """Without acknowledgements in front ("Perfect! I've added …", "好的，…")."""
     if sentence[:1] not in _INTERJECTS:
@@ -114,7 +117,7 @@ def strip_lead(sentence: str) -> str:
     return sentence
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=1_024)
 def is_filler(sentence: str) -> bool:
     """Whether a plain sentence says nothing that is worth keeping. Decisions must be looked for before."""
     sentence = strip_lead(sentence.strip())
@@ -132,10 +135,12 @@ def is_hedged(sentence: str) -> bool:
     return _HEDGES.search(sentence) is not None
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=1_024)
 def impersonal(sentence: str) -> str:
     """Without the speaker: "I've successfully added X" → "Added X", "我已经把…" → "已经把…"."""
     sentence = strip_lead(sentence)
+    if sentence[:1] not in _LEADS:
+        return sentence
     match = _LEADING_AGENT.match(sentence) or _LEADING_SUCCESS.match(sentence) or _LEADING_ZH.match(sentence)
     if match is None:
         return sentence

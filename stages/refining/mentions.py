@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from stages.refining.actions import defined
 
-_SPAN = re.compile(r"(?<!`)`([^`\n]{2,80})`(?!`)")
+_SPAN = re.compile(r"`(?<!``)([^`\n]{2,80})`(?!`)")  # first a letter: a search skips all else
 _CALL = re.compile(r"(?<![\w./])([A-Za-z_]\w{1,60}(?:\.[A-Za-z_]\w{1,60}){0,2})\(\)")
 _FENCE = re.compile(r"^(```|~~~)[^\n]*\n.*?(?:^\1[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
 _SYMBOL = re.compile(

@@ -172,13 +172,13 @@ def _found(kind: str, text: str) -> Iterator[str]:
         )
     elif kind == "go":
         yield from _GO_REQUIRE.findall(text)
-    elif kind == "python":
+    elif kind == "python" and "import" in text:
         for match in _PY_IMPORT.finditer(text):
             for name in (match[1] or match[2]).split(","):
                 top = name.strip().split(".", 1)[0]
                 if top not in sys.stdlib_module_names:
                     yield top
-    elif "import" in text or "export" in text or "require" in text:
+    elif kind == "js" and ("import" in text or "require" in text or ("export" in text and "from" in text)):
         for groups in _JS_IMPORT.findall(text):
             name = next(group for group in groups if group)
             if not _OWN.search(name) or (name.startswith("@") and not name.startswith("@/")):

@@ -198,6 +198,8 @@ def separator_of(*texts: str) -> str:
 
 def sentence_case(text: str) -> str:
     """With a capital first letter, unless its first word is a name (path, identifier) or it is Chinese."""
+    if not text[:1].islower():
+        return text
     first = text.split(" ", 1)[0].replace("'", "").rstrip(",:")
     if not first.isalpha() or not first.islower() or CJK.search(text):
         return text

@@ -47,7 +47,7 @@ def pieces(text: str) -> list[tuple[int, str]]:
 
 def is_task_list(text: str) -> bool:
     """Whether a text is a printed to-do list."""
-    return _TASK_LIST.match(text) is not None
+    return (text.startswith("**") or text[:1].isspace()) and _TASK_LIST.match(text) is not None
 
 
 def tool_call(text: str, cwd: str | None) -> ToolCall | None:

@@ -271,10 +271,18 @@ def _ends(text: str, pattern: re.Pattern[str]) -> Iterator[int]:
                 spans = [span.span() for span in _CODE_SPAN.finditer(text)]
             if any(start < match.start() < end - 1 for start, end in spans):
                 continue  # within a code span
-        if match[0][0] == "." and _ABBREVIATION.search(text, max(0, match.start() - 8), match.start()):
+        if match[0][0] == "." and _abbreviates(text, match.start()):
             continue
         yield match.end()
     yield len(text)
+
+
+def _abbreviates(text: str, end: int) -> bool:
+    """Whether an abbreviation ends here ("e.g", "vs", a letter, a number)."""
+    last = text[max(0, end - 4) : end]
+    if len(last) == 4 and last.isalpha() and last[-1] not in "xX":
+        return False  # a word, and longer than any of them but "approx"
+    return _ABBREVIATION.search(text, max(0, end - 8), end) is not None
 
 
 def joined(texts: list[str]) -> str:

@@ -23,6 +23,9 @@ _TOKEN = re.compile(
     r"|(?P<comment>#[^\n]*)",
     re.DOTALL,
 )
+_SYNTAX = re.compile(r"[\n;|&<>()'\"\\`$]")
+"""What makes a line more than words."""
+_EXPANDS = re.compile(r"[$`*?{]")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _QUOTED = re.compile(r"'([^']*)'?|\"((?:[^\"\\]|\\.)*)\"?|\\(.)", re.DOTALL)
 
@@ -94,8 +97,12 @@ class Simple:
     """No expansion in any word: what it names is certain."""
 
 
-def simple_commands(line: str) -> list[Simple]:
-    """The simple commands of a line in order; heredoc bodies are dropped."""
+@lru_cache(maxsize=256)
+def simple_commands(line: str) -> tuple[Simple, ...]:
+    """The simple commands of a line in order; heredoc bodies are dropped. Not to be altered."""
+    if _SYNTAX.search(line) is None:
+        words = line[:MAX_LINE].split()
+        return (Simple(words, literal=_EXPANDS.search(line, 0, MAX_LINE) is None),) if words else ()
     line = line.replace("\\\n", " ")
     if "<<" in line:
         line = _without_heredocs(line[: 2 * MAX_LINE])
@@ -114,7 +121,7 @@ def simple_commands(line: str) -> list[Simple]:
         elif match["word"]:
             _word(commands[-1], match["word"], expects)
             expects = ""
-    return [command for command in commands if command.words or command.outputs]
+    return tuple(command for command in commands if command.words or command.outputs)
 
 
 def _without_heredocs(text: str) -> str:
@@ -132,7 +139,7 @@ def _without_heredocs(text: str) -> str:
 
 def _word(command: Simple, raw: str, redirect: str) -> None:
     word = _unquote(raw)
-    expands = any(mark in raw and not raw.startswith("'") for mark in "$`*?{")
+    expands = not raw.startswith("'") and _EXPANDS.search(raw) is not None
     if redirect:
         if ">" in redirect:
             command.outputs.append("" if expands else word)
@@ -152,7 +159,7 @@ def program_words(words: list[str]) -> list[str]:
     """The words from the program on: without assignments, wrappers and runners."""
     words = list(words)
     for _ in range(8):
-        while words and _ASSIGNMENT.match(words[0]):
+        while words and "=" in words[0] and _ASSIGNMENT.match(words[0]):
             words.pop(0)
         if not words:
             return words
@@ -258,12 +265,18 @@ def _programs(line: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(kept))
 
 
+_WRITES = re.compile(r">|rm|touch|tee|mv|cp|sed|['\"\\]")
+"""What every line holds that changes files; quotes and backslashes may hide it."""
+
+
 def written(line: str) -> list[str]:
     """Paths that a successful run of this line surely created, changed, moved or removed, as written in it.
 
     Nothing after ``||`` counts, nor anything with an expansion, nor a target that may be a directory.
     """
     paths: list[str] = []
+    if _WRITES.search(line) is None:
+        return paths
     directory = ""
     certain = True
     for command in simple_commands(line):
