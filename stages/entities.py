@@ -145,11 +145,10 @@ def _edited_symbols(call: ToolCall) -> Iterator[str]:
         return
     if any(touch.path.endswith((".md", ".txt", ".rst")) for touch in call.files):
         return
-    args = arguments.parse(call.args)
     if any(touch.op == "write" for touch in call.files):
-        yield from mentions.defined_names(arguments.content(args)[:8_000])
+        yield from mentions.defined_names(arguments.content(call.args)[:8_000])
         return
-    for edit in arguments.edits(args):
+    for edit in arguments.edits(call.args):
         yield from mentions.changed_names(edit.old[:8_000], edit.new[:8_000])
 
 

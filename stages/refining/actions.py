@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from stages.model import Fact, FactType
 from stages.refining import arguments, failures, shell
@@ -19,6 +20,7 @@ PATH_LENGTH = 60
 FACT_LENGTH = 280
 
 _TOKENS = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'|#?[\w.%$-]*\w[\w.%$-]*|[^\s\w]|\s+")
+_JOINS = re.compile(r"[&|;]")
 _NAME = re.compile(r"[A-Za-z_\u4e00-\u9fff][\w.-]*$")
 DEFINITION = re.compile(
     r"^[ \t]*(?:export\s+(?:default\s+)?|pub(?:\(\w+\))?\s+|public\s+|private\s+|protected\s+|static\s+"
@@ -128,7 +130,7 @@ def command_name(command: str) -> str:
     """A command line in a few words: the line itself when short, else the last program that matters."""
     line = command.strip()
     named = shell.programs(line)
-    if "\n" not in line and len(line) <= WORD_LENGTH and not re.search(r"[&|;]", line):
+    if "\n" not in line and len(line) <= WORD_LENGTH and not _JOINS.search(line):
         return line
     return ", ".join(named[-2:]) if named else clip(line.split("\n", 1)[0], WORD_LENGTH)
 
@@ -253,11 +255,10 @@ def _answer(action: Action, words: Phrases) -> Iterator[Fact]:
 def _changes(action: Action, words: Phrases) -> list[Fact]:
     call = action.call
     path = shown(next(touch.path for touch in call.files if touch.op != "read"))
-    args = arguments.parse(call.args)
     if any(touch.op == "write" for touch in call.files):
-        about = _about_content(arguments.content(args), path)
+        about = _about_content(arguments.content(call.args), path)
         return [_fact("changed", words.created.format(path=path, what=about), action)] if about else []
-    texts = [text for edit in arguments.edits(args) if (text := describe_edit(edit, words))]
+    texts = [text for edit in arguments.edits(call.args) if (text := describe_edit(edit, words))]
     return [_fact("changed", f"{path}: {text}{words.stop}", action) for text in texts[:3]]
 
 
@@ -265,7 +266,7 @@ def _about_content(content: str, path: str) -> str:
     if path.endswith((".md", ".rst", ".txt")) or content.startswith("# "):
         title = _MD_TITLE.search(content[:2_000])
         return f"“{title[1].strip()}”" if title else ""
-    names = list(defined(content[:8_000]))
+    names = defined(content[:8_000])
     return ", ".join(names[: MAX_NAMES + 2])
 
 
@@ -333,21 +334,32 @@ def _line_change(old: str, new: str) -> str:
     return f"{a} → {b}" if len(a) <= 90 and len(b) <= 90 else ""
 
 
-def defined(text: str) -> Iterator[str]:
+@lru_cache(maxsize=64)
+def defined(text: str) -> tuple[str, ...]:
     """Names that a piece of code defines, functions with ``()``, each once."""
-    seen = set()
-    for match in DEFINITION.finditer(text):
+    seen: dict[str, None] = {}
+    for match in _definitions(text):
         name = match["fname"] or match["cname"] or match["vname"] or match["constant"]
         if match["vname"] and not match["arrow"] and not (match["vname"].isupper() or "export" in match[0]):
             continue  # a variable, of no interest outside
         name = f"{name}()" if match["fname"] or (match["arrow"] and "=>" in match["arrow"]) else name
-        if name not in seen:
-            seen.add(name)
-            yield name
+        seen.setdefault(name)
+    return tuple(seen)
+
+
+def _definitions(text: str) -> Iterator[re.Match[str]]:
+    """The definitions, looked for where lines begin only."""
+    start = 0
+    while start >= 0:
+        match = DEFINITION.match(text, start)
+        if match is not None:
+            yield match
+        line_end = text.find("\n", match.end() - 1 if match is not None else start)
+        start = line_end + 1 if line_end >= 0 else -1
 
 
 def _name_change(old: str, new: str, words: Phrases) -> str:
-    before, after = list(defined(old[:8_000])), list(defined(new[:8_000]))
+    before, after = defined(old[:8_000]), defined(new[:8_000])
     added = [name for name in after if name not in before]
     removed = [name for name in before if name not in after]
     parts = []

@@ -5,6 +5,7 @@ alone.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from stages.refining.cues import fold
 
@@ -13,11 +14,13 @@ NAME_LENGTH = 160
 _MAX_TEXT = 8_000
 MAX_LINES = 60
 
+_EXCEPTION_KINDS = (
+    "Error", "Exception", "Interrupt", "Warning", "Exit", "Panic", "NotFound", "Timeout", "Denied",
+)  # fmt: skip
 _EXCEPTION = re.compile(
     r"^(?:\[\w+\] |Uncaught |Unhandled |E +|[ \t]*Caused by: |Exception in thread \"[^\"\n]{0,80}\" "
     r"|\S{0,80}: (?=[A-Z]))?"
-    r"((?:[A-Za-z_]\w*\.){0,6}[A-Z]\w*(?:Error|Exception|Interrupt|Warning|Exit|Panic|NotFound|Timeout"
-    r"|Denied))"
+    rf"((?:[A-Za-z_]\w*\.){{0,6}}[A-Z]\w*(?:{'|'.join(_EXCEPTION_KINDS)}))"
     r"(?: \[(\w+)\])?(?:: ?(.{0,300}))?$",
     re.MULTILINE,
 )
@@ -42,11 +45,12 @@ _HTTP = re.compile(
     r"|^(?:Error:? )?([45]\d\d) (?:invalid|bad|error)\b",
     re.IGNORECASE | re.MULTILINE,
 )
+_CODED = re.compile(
+    r"^.{0,200}\berror (?:TS\d{3,5}): .{1,300}$|^.{0,40}error\[E\d{4}\]: .{1,300}$", re.MULTILINE
+)
 _LINT = re.compile(r"^[ \t]*\d+:\d+[ \t]+error[ \t]+.{1,200}?[ \t]{2,}(\S{2,80})[ \t]*$", re.MULTILINE)
 _EXIT = re.compile(
-    r"(?:Command failed with exit code|exit(?:ed)?(?: with)?(?: non-zero)?(?: status| code)?|exitCode"
-    r"|returned)[:= ]+(\d{1,3})\b",
-    re.IGNORECASE,
+    r"(?:exit(?:ed)?(?: with)?(?: non-zero)?(?: status| code)?|exitcode|returned)[:= ]+(\d{1,3})\b"
 )
 _FAILED_TEST = re.compile(
     r"^(?:FAILED|ERROR) (\S{3,140})(?: - (.{1,160}))?$|^--- FAIL: (\S{2,100})|^[ \t]*● (.{3,120})$",
@@ -76,6 +80,7 @@ _REJECTED = (
 )
 _ANSI = re.compile(r"\x1b?\[\d{1,3}(?:;\d{1,3})*m")
 _WHERE = re.compile(r"(?:(?<=\s)|^)(?:/[\w.@+-]+){2,}/(?=[\w.@+-])")
+_NPM = re.compile(r"^npm (?:ERR!|error)\s+(?:notarget |code (?=E))?")
 _SPACE = re.compile(r"\s+")
 
 _SAY_WORDS = (
@@ -100,7 +105,7 @@ def was_rejected(text: str) -> bool:
 
 def exit_code(text: str) -> int | None:
     """The last non-zero exit code that a text tells of."""
-    codes = [int(match[1]) for match in _EXIT.finditer(text[-_MAX_TEXT:])]
+    codes = [int(match[1]) for match in _EXIT.finditer(fold(text[-_MAX_TEXT:]))]
     return next((code for code in reversed(codes) if code), None)
 
 
@@ -111,12 +116,10 @@ def decisive(text: str, *, strict: bool = False) -> str:
     one.
     """
     text = _uncoloured(text[-_MAX_TEXT:])
-    coded = re.search(
-        r"^.{0,200}\berror (?:TS\d{3,5}): .{1,300}$|^.{0,40}error\[E\d{4}\]: .{1,300}$", text, re.MULTILINE
-    )
+    coded = _CODED.search(text) if "error TS" in text or "error[E" in text else None
     if coded:
         return _tidy(re.sub(r"^.*?\berror (TS\d+|\[E\d+\])", r"\1", coded[0]))
-    exceptions = list(_EXCEPTION.finditer(text))
+    exceptions = list(_exceptions(text))
     if exceptions:
         return _named(
             exceptions[-1] if text.lstrip().startswith("Traceback") or "Traceback" in text else exceptions[0]
@@ -143,7 +146,8 @@ def _named(match: re.Match[str]) -> str:
 
 
 def _tidy(line: str) -> str:
-    line = re.sub(r"^npm (?:ERR!|error)\s+(?:notarget |code (?=E))?", "", line.strip())
+    line = line.strip()
+    line = _NPM.sub("", line) if line.startswith("npm ") else line
     line = _WHERE.sub("", _SPACE.sub(" ", line)).rstrip(" .")
     return line if len(line) <= NAME_LENGTH else line[: NAME_LENGTH - 1].rstrip() + "…"
 
@@ -197,4 +201,8 @@ def _is_code(text: str, match: re.Match[str]) -> bool:
 
 def exceptions(text: str) -> list[str]:
     """Exception lines (``OSError: [Errno 98] Address already in use``) that begin a line of a text."""
-    return list(dict.fromkeys(_named(match) for match in _EXCEPTION.finditer(text[:_MAX_TEXT])))
+    return list(dict.fromkeys(map(_named, _exceptions(text[:_MAX_TEXT]))))
+
+
+def _exceptions(text: str) -> Iterable[re.Match[str]]:
+    return _EXCEPTION.finditer(text) if any(kind in text for kind in _EXCEPTION_KINDS) else ()

@@ -60,23 +60,12 @@ _NO_ISSUE = re.compile(
     re.IGNORECASE,
 )
 _NUMBERED = re.compile(
-    r"\bGH-(\d{1,6})\b|\b(?:PR|MR|pull request|[Ii]ssue)s?(?: number| no\.?)? ?!?(\d{1,6})\b(?!\s*(?:issues"
-    r"|bugs|prs|errors|%|x\b|times|files|\.\d))|(?:议题|问题单|工单|合并请求)\s*(\d{1,6})"
+    r"[GPMpIi议问工合](?:(?<=\bG)H-(\d{1,6})\b"
+    r"|(?:(?<=\b[PM])R|(?<=\bp)ull request|(?<=\b[Ii])ssue)s?(?: number| no\.?)? ?!?(\d{1,6})\b(?!\s*(?:issues"
+    r"|bugs|prs|errors|%|x\b|times|files|\.\d))"
+    r"|(?:(?<=议)题|(?<=问)题单|(?<=工)单|(?<=合)并请求)\s*(\d{1,6}))"  # first a class: a search skips all else
 )
-_ISSUE_WORDS = (
-    "GH-",
-    "PR ",
-    "PR!",
-    "MR",
-    "ssue",
-    "ull request",
-    "/pull",
-    "/merge_requests/",
-    "议题",
-    "问题单",
-    "工单",
-    "合并请求",
-)
+_ISSUE_WORDS = re.compile(r"GH-|PR[ !]|MR|ssue|ull request|/pull|/merge_requests/|议题|问题单|工单|合并请求")
 _GH = re.compile(
     r"\bgh (?:pr|issue) (?:view|checkout|merge|comment|close|diff|edit|review|reopen|ready|checks"
     r"|develop)\s+(?:--?[\w-]+[= ]?\S*\s+){0,3}(\d{1,6})\b"
@@ -143,7 +132,7 @@ def urls(text: str) -> Iterator[str]:
 
 def issues(text: str) -> Iterator[str]:
     """``#12``, or ``owner/repo#12`` where the repository is named."""
-    if "#" not in text and not any(word in text for word in _ISSUE_WORDS):
+    if "#" not in text and _ISSUE_WORDS.search(text) is None:
         return
     if "```" in text:
         text = _FENCE.sub("", text)

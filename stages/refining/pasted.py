@@ -24,7 +24,7 @@ _EDITED = re.compile(
     r"|Applied \d+ edits? to (\S[^\n]{0,400}?):?$)",
     re.MULTILINE,
 )
-_FENCES = re.compile(r"^```[^\n]*$", re.MULTILINE)
+_FENCES = re.compile(r"```(?<=^```)[^\n]*$", re.MULTILINE)
 _SCAN = 4_000
 _OPS: dict[str, Op] = {
     "Read": "read", "Write": "write", "Edit": "edit", "MultiEdit": "edit", "NotebookEdit": "edit",

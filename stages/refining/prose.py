@@ -62,14 +62,14 @@ _RULE = re.compile(r"[ \t]{0,3}(?:[-*_⸻─=][ \t]?){1,}$")
 
 _LEFT_OUT = re.compile(r"…\[\d+ characters left out\]…")
 _LINK = re.compile(r"!?\[([^\]\n]{0,200})\]\((?:[^()\n]{0,400})\)")
-_CODE_SPAN = re.compile(r"`{1,2}([^`\n]{1,200})`{1,2}")
-_BOLD = re.compile(r"(\*\*|__)(?=\S)([^\n]{1,300}?)(?<=\S)\1")
-_ITALIC = re.compile(r"(?<![\w*])\*(?=[^\s*])([^*\n]{1,200})(?<=[^\s*])\*(?![\w*])")
+# These begin with what all their matches begin with: only so does a search skip what cannot begin one.
+_CODE_SPAN = re.compile(r"``?([^`\n]{1,200})``?")
+_BOLD = re.compile(r"([*_])\1(?=\S)([^\n]{1,300}?)(?<=\S)\1\1")
+_ITALIC = re.compile(r"\*(?<![\w*]\*)(?=[^\s*])([^*\n]{1,200})(?<=[^\s*])\*(?![\w*])")
 _MARKS = re.compile(
     r"[\u2705\u274c\u2714\u2716\u26a0\u2b50\ufe0f\u2713\u2717\u2757\U0001f300-\U0001faff]+[ \t]*"
 )
 _SPACE = re.compile(r"\s+")
-# These begin with one class of all their first characters: only so does a search skip what cannot begin a match.
 _ENDS = re.compile(
     r"[。！？.!?\n](?:(?<=[。！？])[。！？]*[”’」』）)\"]?"
     r"|(?<=[.!?])[.!?]*[\"')\]*_`]{0,3}(?=\s+[\"'(\[*_`]{0,3}[A-Z0-9\u4e00-\u9fff✅❌@/`]|\s*$|[\u4e00-\u9fff])"

@@ -72,6 +72,9 @@ _NESTED = {
 _INTERPRETERS = re.compile(
     r"(?:python(?:\d(?:\.\d+)?)?|node|tsx|ts-node|ruby|perl|php|deno|bash|sh|zsh|bun)$"
 )
+_NAMES_PROGRAM = re.compile(r"[\w./~@+-]")
+_LETTER = re.compile(r"[A-Za-z]")
+_SUBCOMMAND = re.compile(r"[A-Za-z][\w:.-]{0,40}")
 _SHELLS = {"bash", "sh", "zsh", "dash"}
 _PLUMBING = {
     "cd", "pushd", "popd", "echo", "true", "false", ":", "set", "export", "source", ".", "unset", "sleep",
@@ -163,7 +166,7 @@ def program_words(words: list[str]) -> list[str]:
             words.pop(0)
         if not words:
             return words
-        name = posixpath.basename(words[0])
+        name = words[0].rpartition("/")[2]
         if name in _WRAPPERS or name in _WRAPPERS_WITH_VALUE:
             words = after_flags(words, name)
             if name in _WRAPPERS_WITH_VALUE and words:
@@ -189,10 +192,10 @@ def after_flags(words: list[str], name: str) -> list[str]:
 def name_of(words: list[str]) -> str:
     """Program and subcommand of a simple command ("npm run test", "python3 server.py"), or ``""``."""
     words = program_words(words)
-    if not words or not re.match(r"[\w./~@+-]", words[0]):
+    if not words or not _NAMES_PROGRAM.match(words[0]):
         return ""
-    program = posixpath.basename(words[0]) if not words[0].startswith("./") else words[0]
-    if len(program) > 60 or not re.search(r"[A-Za-z]", program):
+    program = words[0] if words[0].startswith("./") else words[0].rpartition("/")[2]
+    if len(program) > 60 or not _LETTER.search(program):
         return ""
     if program in _SHELLS and "-c" in words:
         inner = words[words.index("-c") + 1 : words.index("-c") + 2]
@@ -212,7 +215,7 @@ def _package_less(word: str) -> str:
 
 
 def _is_subcommand(word: str) -> bool:
-    return re.fullmatch(r"[A-Za-z][\w:.-]{0,40}", word) is not None
+    return _SUBCOMMAND.fullmatch(word) is not None
 
 
 def _with_subcommand(program: str, rest: list[str]) -> str:
