@@ -41,6 +41,8 @@ SAME_SHARE = 0.7
 FACT_LENGTH = 280
 _SHARES: dict[FactType, int] = {"decision": 3, "reason": 2, "error": 2, "changed": 4, "result": 2, "next": 1}
 """How many facts of a type are kept at first; what is left of ``MAX_FACTS`` goes to the others in order."""
+_SAYS_THE_SAME: dict[FactType, FactType] = {"result": "changed"}
+"""What changed and what came of it are often the same."""
 _WORDS = re.compile(r"[\w.]+|[\u4e00-\u9fff]")
 PLACELESS = 46
 """Shorter list items that name no place do not say where something was changed."""
@@ -286,13 +288,18 @@ def _completed(claim: Claim, written: tuple[str, ...], reading: Reading) -> str:
 def _choose(facts: list[Fact]) -> tuple[Fact, ...]:
     """At most ``MAX_FACTS`` different ones: a fair share of each type, in the order given."""
     distinct: list[Fact] = []
-    seen: list[tuple[FactType, set[str]]] = []
-    for fact in facts:
-        bag = set(_WORDS.findall(fact.text.lower()))
-        if not bag or any(_same_kind(fact.type, kind) and _overlap(bag, other) for kind, other in seen):
+    seen: dict[str, list[set[str]]] = {}
+    kinds = [_SAYS_THE_SAME.get(fact.type, fact.type) for fact in facts]
+    for fact, kind in zip(facts, kinds, strict=True):
+        if _WORDS.search(fact.text) is None:
             continue
+        if kinds.count(kind) > 1:
+            bag = set(_WORDS.findall(fact.text.lower()))
+            others = seen.setdefault(kind, [])
+            if any(_overlap(bag, other) for other in others):
+                continue
+            others.append(bag)
         distinct.append(Fact(fact.type, _ended(clip(fact.text, FACT_LENGTH - 1)), fact.source, fact.span))
-        seen.append((fact.type, bag))
     shares = dict(_SHARES)
     kept: list[int] = []
     for index, fact in enumerate(distinct):
@@ -305,11 +312,6 @@ def _choose(facts: list[Fact]) -> tuple[Fact, ...]:
     spare = [index for index in range(len(distinct)) if index not in set(kept)]
     kept = sorted([*kept, *spare[: MAX_FACTS - len(kept)]])
     return tuple(distinct[index] for index in kept)
-
-
-def _same_kind(left: FactType, right: FactType) -> bool:
-    """Whether facts of these types can say the same: what changed and what came of it often do."""
-    return left == right or {left, right} <= {"changed", "result"}
 
 
 def _overlap(left: set[str], right: set[str]) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import orjson
 
@@ -20,8 +20,7 @@ PATCH_KEYS = ("patch", "input", "diff")
 MAX_EDITS = 24
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(NamedTuple):
     """A replacement in a file; ``whole`` is false when a cap cut one of the two texts."""
 
     old: str

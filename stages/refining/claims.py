@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from stages.model import FactType
 from stages.refining import decisions, wording
@@ -53,8 +54,7 @@ HOWTO_RANK = 3
 TOLD_LENGTH = 220
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(NamedTuple):
     """A sentence worth keeping, in plain impersonal words; offsets are in the "text" source.
 
     ``final`` tells whether it stands in the turn's last say; ``role`` is what its section is about.
@@ -97,9 +97,7 @@ def kind_of(text: str, role: str, item: bool, within: str) -> FactType | None:
     """
     if role == "next" or wording.NEXT.search(text, within=within):
         return "next"
-    changed = wording.CHANGED.search(text, within=within)
-    if changed and _SUPPOSES.match(text):
-        changed = None
+    changed = _changed(text, within)
     if changed and changed.start() == 0:
         return "changed"
     if wording.REASON.search(text, within=within):
@@ -111,6 +109,11 @@ def kind_of(text: str, role: str, item: bool, within: str) -> FactType | None:
     if (not item or role == "conclusion") and wording.RESULT.search(text, within=within):
         return "result"
     return None
+
+
+def _changed(text: str, within: str) -> re.Match[str] | None:
+    found = wording.CHANGED.search(text, within=within)
+    return found if found is None or _SUPPOSES.match(text) is None else None
 
 
 def is_self_contained(text: str) -> bool:
@@ -204,7 +207,7 @@ def _explained(claim: Claim, sentence: Sentence) -> Claim:
         return claim
     if len(claim.text) + len(sentence.text) >= CLAIM_LENGTH or sentence.text.endswith((":", "：")):
         return claim
-    return replace(claim, text=f"{claim.text} {sentence.text}", end=sentence.end)
+    return claim._replace(text=f"{claim.text} {sentence.text}", end=sentence.end)
 
 
 def _claim(

@@ -123,7 +123,7 @@ def is_filler(sentence: str) -> bool:
     sentence = strip_lead(sentence.strip())
     if len(sentence) <= ONLY_LENGTH and _ONLY.fullmatch(sentence):
         return True
-    if not any(char.isalnum() for char in sentence):
+    if not sentence[:1].isalnum() and not any(map(str.isalnum, sentence)):
         return True
     return bool(
         _ANNOUNCES.match(sentence.lower()[:240]) or (not sentence.isascii() and _ANNOUNCES_ZH.match(sentence))

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 HEAD = 4_000
 TAIL = 8_000
@@ -20,8 +19,7 @@ MAX_BLOCKS = 240
 Kind = Literal["heading", "item", "para", "code", "table", "quote"]
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(NamedTuple):
     """One line-like unit. ``start``/``end`` delimit its content (without marker) in the text that was parsed.
 
     ``section`` is the heading above it, ``lead`` the line ending in a colon that introduces its list,
@@ -39,8 +37,7 @@ class Block:
     number: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Sentence:
+class Sentence(NamedTuple):
     """A sentence in plain words, and where it stands in the text that was parsed."""
 
     text: str
