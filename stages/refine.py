@@ -263,7 +263,7 @@ def _from_text(
 def _completed(claim: Claim, written: tuple[str, ...], reading: Reading) -> str:
     """The claim's words made to stand alone, or ``""`` if that is not possible."""
     text = _ASIDE.sub("", claim.text) if "(" in claim.text else claim.text
-    if _IT_FAILS.match(text):
+    if text.startswith("It ") and _IT_FAILS.match(text):
         command = next(
             (acts.what(a) for a in reversed(reading.actions) if a.call.command and a.step < claim.step), ""
         )

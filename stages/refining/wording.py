@@ -132,6 +132,8 @@ VACUOUS = Cued(
     r"|documentation updated|(?:changes|updates) made|found it|i found (?:it|the (?:issue|problem|bug))"
     r"|the (?:fix|solution) is (?:simple|straightforward)|全部(?:完成|搞定)|任务完成|(?:修改|更新|实现"
     r"|任务)(?:已)?完成了?)[!.。！: ]*$",
+    "answer complete completed documentation done finished found good made needed place ready requested "
+    "set simple straightforward 全 完",
 )
 DID = re.compile(r"(?:implement|summary|changes|改动|总结|what|fixed|added|updated|created)", re.IGNORECASE)
 CONDITIONAL = Cued(
@@ -164,12 +166,12 @@ SPEAKS = re.compile(
     r"\bI(?:'|’|\b)(?!/)|\bmy\b|^(?i:you(?:'re|’re)?|we(?:'re|’re)?) (?:\w+ ){1,3}(?:it|this|that|them)\b"
     r"|\b(?:shown|listed|mentioned|described|output|see|code|steps?) (?:above|below)\b"
 )
-_SPOKEN = ("I", "my ", "above", "below")
+_SPOKEN = re.compile("I|my |above|below")
 
 
 def speaks(text: str) -> bool:
     """Whether a sentence holds words of a speaker to a listener: such a one does not stand alone."""
-    if not any(mark in text for mark in _SPOKEN) and text[:2].lower() not in ("yo", "we"):
+    if _SPOKEN.search(text) is None and text[:2].lower() not in ("yo", "we"):
         return False
     return SPEAKS.search(text) is not None
 
