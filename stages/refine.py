@@ -70,8 +70,8 @@ _PROBLEM = Cued(
     r"|failing|broken|crash(?:es|ed|ing)?|wrong|stuck|is undefined|unable"
     r"|(?:getting|get|see|seeing|hit|hits|hitting|throws?|gives?) (?:\w+ ){0,4}errors?)\b"
     r"|报错|失败|不(?:行|对|能|工作|生效|显示)|崩溃|出错|没有?(?:生效|反应|显示)|无法|卡住|丢失",
-    "broken cannot crash doesn fail failed failing fails get getting give gives hit hits hitting not see "
-    "seeing stuck t throw unable undefined wrong 不 丢 卡 反 效 显 法 溃 败 错",
+    "broken cannot crash crashed crashes crashing doesnt fail failed failing fails get getting give gives "
+    "hit hits hitting not see seeing stuck t throw throws unable undefined wrong 不 丢 卡 反 效 无 显 溃 败 错",
 )
 _NO_PROBLEM = Cued(
     r"^(?:make sure|don't|do not|please|fix|add|if|we|you|why|so|update|let|read|there is|ensure|check|show"
@@ -82,7 +82,7 @@ _NO_PROBLEM = Cued(
     r"|我们|不要|请|别|如果|检查|确保|处理|修|帮|希望|能不能|避免",
     "add because build care check create delete do don ensure explain find fix give handle if implement "
     "important issue let list look make matter mind need now please read remove reverted run show so "
-    "start tell test there try until update use want we when why without write you 不 保 修 免 别 如 希 帮 我 检 理 "
+    "start tell test there try until update use want we when why without write you 不 保 修 免 别 如 帮 我 望 检 理 "
     "请",
 )
 

@@ -27,7 +27,7 @@ _REQUEST = Cued(
     "add begin build change check commit create debug delete deploy do don explain figure find fix give "
     "help how implement investigate keep let lets like look make merge move need plan please push put "
     "read refactor remove rename review run show start tell test up update use want what why write you 不 "
-    "什 何 修 写 删 加 可 实 帮 怎 把 改 新 构 析 查 测 用 看 行 要 请 释",
+    "么 何 修 写 删 加 可 实 帮 把 改 新 构 析 查 测 用 看 行 要 请 释",
 )
 _ASKS = Cued(
     r"吗|^(?:is|are|does|do|did|can|could|should|will|was|were|has|have)\b",

@@ -22,8 +22,8 @@ MAX_CATEGORIES = 3
 _FIX = Cued(
     r"\b(?:fix(?:es|ed|ing)?|bug|broken|crash\w*|fail(?:s|ed|ing|ure)?|errors?|doesn't work|not working"
     r"|wrong|issue|regression|repair)\b|修复|修|报错|失败|崩溃|出错|不对|问题|无法|不能|故障",
-    "broken bug crash doesn error fail failed failing fails failure fix fixed fixes fixing issue "
-    "regression repair working wrong 不 修 法 溃 败 错 障 题",
+    "broken bug crash crash* doesn error errors fail failed failing fails failure fix fixed fixes fixing "
+    "issue regression repair working wrong 不 修 无 溃 败 错 障 题",
 )
 _FEATURE = Cued(
     r"\b(?:add|implement|create|build|support|introduce|feature|allow|make)\b|新增|添加|增加|实现|支持"
@@ -33,7 +33,8 @@ _FEATURE = Cued(
 _REFACTOR = Cued(
     r"\b(?:refactor\w*|rename\w*|restructure|clean ?up|simplif\w+|extract|reorgani[sz]e|dedup\w*"
     r"|consolidate|split)\b|重构|重命名|拆分|整理|抽取|简化",
-    "clean consolidate dedup extract refactor rename reorganise restructure simplif split 抽 拆 整 简 重",
+    "clean cleanup consolidate dedup dedup* extract refactor refactor* rename rename* reorganise "
+    "reorganize restructure simplif* split 抽 拆 整 简 重",
 )
 _QUESTION = Cued(
     r"^(?:what|why|how|where|which|who|when|is|are|does|do|can|could|should|explain|tell me"
@@ -43,8 +44,8 @@ _QUESTION = Cued(
 _INVESTIGATE = Cued(
     r"\b(?:investigate|look into|debug|analy[sz]e|research|explore|find out|figure out|understand|examine"
     r"|trace|search)\b|排查|调查|分析|研究|看看|查一?下|定位",
-    "analyze debug examine explore figure find investigate look research search trace understand 位 析 查 看 "
-    "究",
+    "analyse analyze debug examine explore figure find investigate look research search trace understand "
+    "位 析 查 看 研",
 )
 _REVIEW = Cued(
     r"\b(?:review|audit|critique|evaluate|assess|double[- ]check)\b|评审|审查|检查一遍|评估|复查|review"
@@ -56,16 +57,16 @@ _TEST = Cued(
 _CONFIG = Cued(
     r"\b(?:config\w*|env(?:ironment)?|deploy\w*|docker\w*|ci|pipeline|lint(?:er|ing)?|install|dependenc\w+"
     r"|upgrade|setup|set up|vercel|fly\.io|port)\b|配置|部署|环境变量|依赖|安装|升级|端口",
-    "ci config dependenc deploy docker env environment fly install lint linter linting pipeline port "
-    "setup up upgrade vercel 依 升 变 安 端 署 配",
+    "ci config config* dependenc* deploy deploy* docker docker* env environment fly install lint linter "
+    "linting pipeline port setup up upgrade vercel 依 升 变 安 端 署 配",
 )
 _DOCS = Cued(
     r"\b(?:docs?|documentation|readme|changelog|comments? in|plan|write[- ]?up)\b|文档|说明|计划书|注释",
-    "changelog comment doc docs documentation plan readme write 划 明 档 注",
+    "changelog comment comments doc docs documentation plan readme up writeup 划 明 档 注",
 )
 _CHORE = Cued(
     r"\b(?:commit|push|merge|rebase|tag|release|format|bump|clean)\b|提交|推送|合并|发布|格式化|清理",
-    "bump clean commit format merge push rebase release tag 化 发 并 提 清 送",
+    "bump clean commit format merge push rebase release tag 化 发 并 推 提 清",
 )
 _DOC_FILE = re.compile(r"\.(?:md|rst|txt|adoc|mdx)$", re.IGNORECASE)
 _TEST_FILE = re.compile(

@@ -1,28 +1,35 @@
 """Patterns that are only tried where they can match: on texts that hold one of the words that every match holds.
 
-A sentence is folded to lower case once and each of its words is looked up once; whether a pattern can match it is then
-one test of a bit. The cues of a pattern stand beside it; a test derives from the pattern that every match holds one.
+A sentence is folded to lower case once and its words are looked up once; whether a pattern can match it is then one
+test of a bit. The cues of a pattern stand beside it; a test derives from the pattern that every match holds one.
 """
 
 from __future__ import annotations
 
 import re
 import sys
-from functools import lru_cache
+from functools import cache, lru_cache
 
-STEM = 5
-"""Letters of a word that are looked at: longer words count by their beginning."""
 ALWAYS = 1
 """The bit of the patterns without cues, which every text has."""
+STEM = 5
+"""Letters of a word that are looked at in a text that is not all English."""
 
 _STEMS = re.compile(rf"([a-z]{{1,{STEM}}})[a-z]*")
-_WORDS = re.compile(r"[a-z]+(?:'[a-z]+)?")
+_WHOLE_WORDS = re.compile(r"[a-z]+(?:'[a-z]+)?")
 _ODD = re.compile("[İıſK]")
 _EVEN = str.maketrans("İıſK", "iisk")
+_SPACED = bytes(byte if chr(byte).isalpha() else ord(" ") for byte in range(128)) + bytes(128)
 
-_bits: dict[str, int] = {}
-"""By stem or Chinese character, the patterns that have it among their cues."""
-_cued: list[frozenset[str]] = []
+
+_words: dict[bytes, int] = {}
+_whole_words: dict[str, int] = {}
+_stems: dict[str, int] = {}
+"""The patterns, as bits, that have a word (in ``_whole_words`` one with what is behind its apostrophe; in ``_stems``
+the beginning of one, or a Chinese character) among their cues.
+"""
+_known: set[bytes] = set()
+_patterns: list[Cued] = []
 
 
 def fold(text: str) -> str:
@@ -39,68 +46,77 @@ def glance(text: str) -> tuple[int, str]:
     """The patterns that may match a text, as bits, and the text folded."""
     folded = fold(text)
     found = ALWAYS
-    look = _bits.get
-    for stem in _STEMS.findall(folded):
-        found |= look(stem, 0)
     if not text.isascii():
-        for char in set(folded):
-            found |= look(char, 0)
+        for cue in _stems.keys() & {*_STEMS.findall(folded), *folded}:
+            found |= _stems[cue]
+        return found, folded
+    for word in _known.intersection(folded.encode().translate(_SPACED).split()):
+        found |= _words[word]
+    if "'" in folded:
+        found &= ~_whole_bits()
+        for whole in _WHOLE_WORDS.findall(folded):
+            found |= _whole_words.get(whole, 0)
     return found, folded
 
 
-@lru_cache(maxsize=1_024)
-def _words(text: str) -> frozenset[str]:
-    return frozenset(_WORDS.findall(text.lower()))
-
-
-def _has(text: str, words: frozenset[str]) -> bool:
-    return not text.isascii() or not words.isdisjoint(_words(text))
+@cache
+def _whole_bits() -> int:
+    """The patterns with words that must be whole."""
+    return sum(cued.bit for cued in _patterns if cued.whole)
 
 
 def holds(text: str, words: frozenset[str]) -> bool:
     """Whether a long text holds one of the words, whole; one that is not all English always may."""
-    return not text.isascii() or not words.isdisjoint(_WORDS.findall(text.lower()))
+    return not text.isascii() or not words.isdisjoint(_WHOLE_WORDS.findall(text.lower()))
 
 
 class Cued:
     """A pattern, in lower case, that ignores case; it is tried on texts only that hold one of its cues.
 
-    ``cues``: words (and Chinese characters), parted by spaces, of which each match holds one; ``""``: it is always
-    tried. ``whole``: words of which an English text must hold one as a whole word besides. ``cased``: upper and lower
-    case are as written. Matches are of the folded text unless ``cased``: use their offsets.
+    ``cues``: words (``crash*``: all that begin so) and Chinese characters, parted by spaces, of which each match holds
+    one; ``""``: it is always tried. ``whole``: words of which an English text must hold one for the pattern to count
+    at all (``b'failed'`` is none). ``cased``: upper and lower case are as written. Matches are of the folded text
+    unless ``cased``: use their offsets.
     """
 
-    __slots__ = ("_match", "_search", "bit", "cased", "cues", "pattern", "whole")
+    __slots__ = ("_begun", "_match", "_search", "bit", "cased", "cues", "pattern", "whole")
 
     def __init__(self, pattern: str, cues: str = "", *, whole: str = "", cased: bool = False) -> None:
         self.pattern = re.compile(pattern)
         self._match, self._search = self.pattern.match, self.pattern.search
-        self.cues = frozenset(cue[:STEM] for cue in cues.split())
+        self.cues = frozenset(cues.split())
         self.whole = frozenset(whole.split())
         self.cased = cased
-        self.bit = _register(self.cues) if cues else ALWAYS
+        self._begun = tuple(cue[:-1] for cue in self.cues if cue.endswith("*"))
+        self.bit = self._register() if cues else ALWAYS
 
     def search(
         self, text: str, pos: int = 0, end: int = sys.maxsize, *, within: str | None = None
     ) -> re.Match[str] | None:
-        """The first match. ``within``: the longer text that this is of, in which whole words are looked for."""
+        """The first match. ``within``: the longer text that this is of, which is to hold the cues."""
         found, folded = glance(text)
-        if not found & self.bit:
-            return None
-        if self.whole and not _has(text if within is None else within, self.whole):
+        if within is not None and within is not text:
+            found = glance(within)[0]
+        if not found & self.bit and not (self._begun and any(begun in folded for begun in self._begun)):
             return None
         return self._search(text if self.cased else folded, pos, end)
 
     def match(self, text: str) -> re.Match[str] | None:
-        """The match at its beginning."""
+        """The match at its beginning, ``whole`` words or not."""
         found, folded = glance(text)
-        return self._match(text if self.cased else folded) if found & self.bit else None
+        return self._match(text if self.cased else folded) if found & self.bit or self.whole else None
 
-
-def _register(cues: frozenset[str]) -> int:
-    _cued.append(cues)
-    bit = ALWAYS << len(_cued)
-    for cue in cues:
-        _bits[cue] = _bits.get(cue, 0) | bit
-    glance.cache_clear()
-    return bit
+    def _register(self) -> int:
+        _patterns.append(self)
+        bit = ALWAYS << len(_patterns)
+        for cue in self.cues:
+            stem = cue.rstrip("*")[:STEM]
+            _stems[stem] = _stems.get(stem, 0) | bit
+        for word in self.whole:
+            _whole_words[word] = _whole_words.get(word, 0) | bit
+        for name in (word.encode() for word in self.whole or self.cues):
+            _known.add(name)
+            _words[name] = _words.get(name, 0) | bit
+        glance.cache_clear()
+        _whole_bits.cache_clear()
+        return bit

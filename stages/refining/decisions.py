@@ -48,10 +48,9 @@ _CHOICE_USER = Cued(
     r"|it)\b[^.?!\n]{0,30}\blater|leave it as (?:it )?is|keep it as (?:it )?is"
     r"|(?:do )?not worry about\b[^.?!\n]{2,60}for now"
     r"|(?:only|just) (?:support|use|allow|target|do|keep)\b[^.?!\n]{2,60}\bfor now)",
-    "agree always approve basic choose chose decide design do don dont favor favour go going gonna idea "
-    "instead just keep leave let lets like ll make more must never now only opt opted option over pick "
-    "plan prefer primary proposed put rather rule settle should simple single solution standardize stick "
-    "vote will worry would",
+    "always approach design favor favour focus focusing go i idea instead just keep leave let lets make "
+    "more must never now only option over plan proposal put rather rule should solution start starting "
+    "stick we worry would",
 )
 _BOUND = re.compile(
     r"\b(?:in the background|by default|at (?:most|least)|no (?:more|later|longer) than|up to \d|(?:before"
@@ -137,7 +136,7 @@ _CHOICE_ZH = Cued(
     r"|就这么定|就这样|定了|OK|ok|同意)|(?:就|按)(?:这么|这样|这个方案|你说的|你的方案|上面的方案)(?:定|办"
     r"|做|来|吧|执行)|同意(?:这个|你的|采用|用|方案)|(?:先|暂时|暂)不(?:做|管|改|动|支持|处理|考虑|引入|加|发布|上线|合并|发|提交|开|启用"
     r"|用|上|要)",
-    "一 不 做 别 只 定 就 必 思 意 拍 按 换 放 案 用 禁 计 走 选 都",
+    "一 不 做 别 只 同 定 就 思 按 换 放 板 案 用 禁 计 走 选 都 须",
     cased=True,
 )
 _NOT = re.compile(

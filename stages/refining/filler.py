@@ -96,8 +96,8 @@ _HEDGES = Cued(
     r"|let's see|assuming"
     r"|identify (?:if|where|whether|why)"
     r"|if the (?:issue|problem|cause))\b|可能|也许|大概|或许|估计|似乎|好像|应该是|我猜|我怀疑|不确定",
-    "appear assuming believe cause could identify issue likely may maybe might perhaps possibly probably "
-    "problem see seem seems should sure suspect think 估 似 大 好 猜 疑 确 能 许 该",
+    "appear appears assuming believe cause could identify issue likely may maybe might perhaps possibly "
+    "probably problem see seem seems should sure suspect think 乎 估 好 怀 概 猜 确 能 许 该",
 )
 
 ONLY_LENGTH = 60

@@ -133,7 +133,7 @@ VACUOUS = Cued(
     r"|the (?:fix|solution) is (?:simple|straightforward)|全部(?:完成|搞定)|任务完成|(?:修改|更新|实现"
     r"|任务)(?:已)?完成了?)[!.。！: ]*$",
     "answer complete completed documentation done finished found good made needed place ready requested "
-    "set simple straightforward 全 完",
+    "set simple straightforward 完 搞",
 )
 DID = re.compile(r"(?:implement|summary|changes|改动|总结|what|fixed|added|updated|created)", re.IGNORECASE)
 CONDITIONAL = Cued(
@@ -180,7 +180,7 @@ STRONG = Cued(
     r"\b(?:(?:is|are) (?:often |usually |generally |probably )?(?:the )?best\b"
     r"|recommend|in short|in summary|tl;?dr|conclusion|root cause|bottom line|so the (?:answer"
     r"|behaviou?r|result))\b|总之|结论|根因|综上|推荐",
-    "best bottom cause conclusion dr recommend short so summary tldr 总 根 综 荐 论",
+    "best bottom cause conclusion recommend short so summary tl tldr 总 根 综 荐 论",
 )
 POLAR = re.compile(
     r"(?:(?:yes|yep|yeah|no|nope|not quite|not really|it can|it does|it is)(?=[,.:;!—– ])"
