@@ -47,8 +47,8 @@ def glance(text: str) -> tuple[int, str]:
     folded = fold(text)
     found = ALWAYS
     if not text.isascii():
-        for cue in _stems.keys() & {*_STEMS.findall(folded), *folded}:
-            found |= _stems[cue]
+        for cue in {*_STEMS.findall(folded), *folded}:
+            found |= _stems.get(cue, 0)
         return found, folded
     for word in _known.intersection(folded.encode().translate(_SPACED).split()):
         found |= _words[word]
