@@ -282,7 +282,10 @@ def _outcome(passages: list[Passage], *, polar: bool = False) -> tuple[list[str]
 
 
 def _is_strong(text: str) -> bool:
-    return wording.STRONG.search(text) is not None
+    if wording.STRONG.search(text) is None:
+        return False
+    lower = text.lower()
+    return any(word in lower for word in wording.STRONG_WORDS)
 
 
 def _is_lesser(text: str) -> bool:

@@ -6,9 +6,14 @@ test of a bit. The cues of a pattern stand beside it; a test derives from the pa
 
 from __future__ import annotations
 
+import itertools
 import re
 import sys
+from collections.abc import Iterable
 from functools import cache, lru_cache
+from typing import TypeVar
+
+_Cue = TypeVar("_Cue", str, bytes)
 
 ALWAYS = 1
 """The bit of the patterns without cues, which every text has."""
@@ -29,7 +34,7 @@ _stems: dict[str, int] = {}
 the beginning of one, or a Chinese character) among their cues.
 """
 _known: set[bytes] = set()
-_patterns: list[Cued] = []
+_bits = itertools.count(1)
 
 
 def fold(text: str) -> str:
@@ -49,7 +54,7 @@ def glance(text: str) -> tuple[int, str]:
     if not text.isascii():
         for cue in {*_STEMS.findall(folded), *folded}:
             found |= _stems.get(cue, 0)
-        return found, folded
+        return found | _whole_bits(), folded
     for word in _known.intersection(folded.encode().translate(_SPACED).split()):
         found |= _words[word]
     if "'" in folded:
@@ -61,13 +66,19 @@ def glance(text: str) -> tuple[int, str]:
 
 @cache
 def _whole_bits() -> int:
-    """The patterns with words that must be whole."""
-    return sum(cued.bit for cued in _patterns if cued.whole)
+    bits = 0
+    for bit in _whole_words.values():
+        bits |= bit
+    return bits
 
 
 def holds(text: str, words: frozenset[str]) -> bool:
     """Whether a long text holds one of the words, whole; one that is not all English always may."""
-    return not text.isascii() or not words.isdisjoint(_WHOLE_WORDS.findall(text.lower()))
+    if not text.isascii():
+        return True
+    if "'" in text:
+        return not words.isdisjoint(_WHOLE_WORDS.findall(text.lower()))
+    return not words.isdisjoint(text.lower().encode().translate(_SPACED).decode().split())
 
 
 class Cued:
@@ -79,7 +90,7 @@ class Cued:
     unless ``cased``: use their offsets.
     """
 
-    __slots__ = ("_begun", "_match", "_search", "bit", "cased", "cues", "pattern", "whole")
+    __slots__ = ("_begun", "_match", "_search", "_whole_bit", "bit", "cased", "cues", "pattern", "whole")
 
     def __init__(self, pattern: str, cues: str = "", *, whole: str = "", cased: bool = False) -> None:
         self.pattern = re.compile(pattern)
@@ -88,7 +99,8 @@ class Cued:
         self.whole = frozenset(whole.split())
         self.cased = cased
         self._begun = tuple(cue[:-1] for cue in self.cues if cue.endswith("*"))
-        self.bit = self._register() if cues else ALWAYS
+        self.bit = _register(self.cues) if cues else ALWAYS
+        self._whole_bit = _register_whole(self.whole) if whole else ALWAYS
 
     def search(
         self, text: str, pos: int = 0, end: int = sys.maxsize, *, within: str | None = None
@@ -97,26 +109,38 @@ class Cued:
         found, folded = glance(text)
         if within is not None and within is not text:
             found = glance(within)[0]
-        if not found & self.bit and not (self._begun and any(begun in folded for begun in self._begun)):
+        if not (found & self._whole_bit and (found & self.bit or self._is_begun(folded))):
             return None
         return self._search(text if self.cased else folded, pos, end)
 
     def match(self, text: str) -> re.Match[str] | None:
         """The match at its beginning, ``whole`` words or not."""
         found, folded = glance(text)
-        return self._match(text if self.cased else folded) if found & self.bit or self.whole else None
+        if not (found & self.bit or self._is_begun(folded)):
+            return None
+        return self._match(text if self.cased else folded)
 
-    def _register(self) -> int:
-        _patterns.append(self)
-        bit = ALWAYS << len(_patterns)
-        for cue in self.cues:
-            stem = cue.rstrip("*")[:STEM]
-            _stems[stem] = _stems.get(stem, 0) | bit
-        for word in self.whole:
-            _whole_words[word] = _whole_words.get(word, 0) | bit
-        for name in (word.encode() for word in self.whole or self.cues):
-            _known.add(name)
-            _words[name] = _words.get(name, 0) | bit
-        glance.cache_clear()
-        _whole_bits.cache_clear()
-        return bit
+    def _is_begun(self, folded: str) -> bool:
+        return bool(self._begun) and any(begun in folded for begun in self._begun)
+
+
+def _register(cues: frozenset[str]) -> int:
+    bit = ALWAYS << next(_bits)
+    _put(_stems, (cue.rstrip("*")[:STEM] for cue in cues), bit)
+    _put(_words, (cue.encode() for cue in cues), bit)
+    return bit
+
+
+def _register_whole(words: frozenset[str]) -> int:
+    bit = ALWAYS << next(_bits)
+    _put(_whole_words, words, bit)
+    _put(_words, (word.encode() for word in words), bit)
+    return bit
+
+
+def _put(index: dict[_Cue, int], cues: Iterable[_Cue], bit: int) -> None:
+    for cue in cues:
+        index[cue] = index.get(cue, 0) | bit
+    _known.update(_words)
+    glance.cache_clear()
+    _whole_bits.cache_clear()

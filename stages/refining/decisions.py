@@ -110,8 +110,8 @@ BY_AGENT = Cued(
     r"|instead of)\b[^.?!\n]{2,80}"
     r"\b(?:because|since|so that)\b"
     r"|(?:stick|stuck|sticking) with\b[^.?!\n]{2,100}\b(?:because|since|as|instead|rather)\b)",
-    "agreed choice chose decided decision favor favour going instead ll longer migrated moved opted "
-    "picked rather replaced settled stick stuck switched went will",
+    "agreed choice chose chosen decided decision favor favour going instead ll longer migrated moved "
+    "opted picked rather replaced settled stick sticking stuck switched went will",
     whole="decided chose chosen opted settled went going picked agreed decision instead rather favor favour "
     "longer stick stuck sticking because since over so as switched moved migrated replaced choice "
     "approach",

@@ -60,10 +60,9 @@ _SAYS = re.compile(
     r"^(?:[\w./@-]{1,60}: )?(?:fatal|error|panic|failed|failure|abort(?:ed)?|cannot|can't|could not"
     r"|unable to|no such|permission denied|not found|invalid"
     r"|unknown|unexpected|missing|undefined|refused|timed? ?out|denied)\b|(?:command not found"
-    r"|No such file or directory|Permission denied|does not exist|not found"
-    r"|already exists|already in use|Connection refused|No space left|timed out|cannot access"
+    r"|no such file or directory|permission denied|does not exist|not found"
+    r"|already exists|already in use|connection refused|no space left|timed out|cannot access"
     r"|is not recognized|must be|not allowed|is required)",
-    re.IGNORECASE,
 )
 _NOISE = re.compile(
     r"^(?:\s*$|\s*[➜$❯»] |Command failed with exit code|npm (?:ERR!|error) (?:A complete log|path|workspace"
@@ -131,13 +130,13 @@ def decisive(text: str, *, strict: bool = False) -> str:
     if test:
         return _tidy(test[0])
     lines = [line for line in text.split("\n")[:MAX_LINES] if not _NOISE.match(line)]
-    said = next((line for line in lines if _may_say(line) and _SAYS.search(line)), "")
+    said = next((line for line in lines if _says(line)), "")
     return _tidy(said or (lines[0] if lines and not strict else ""))
 
 
-def _may_say(line: str) -> bool:
+def _says(line: str) -> bool:
     lower = line.lower()
-    return any(word in lower for word in _SAY_WORDS)
+    return any(word in lower for word in _SAY_WORDS) and _SAYS.search(fold(line)) is not None
 
 
 def _named(match: re.Match[str]) -> str:

@@ -65,7 +65,9 @@ _NUMBERED = re.compile(
     r"|bugs|prs|errors|%|x\b|times|files|\.\d))"
     r"|(?:(?<=议)题|(?<=问)题单|(?<=工)单|(?<=合)并请求)\s*(\d{1,6}))"  # first a class: a search skips all else
 )
-_ISSUE_WORDS = re.compile(r"GH-|PR[ !]|MR|ssue|ull request|/pull|/merge_requests/|议题|问题单|工单|合并请求")
+_ISSUE_WORDS = (
+    "GH-", "PR ", "PR!", "MR", "ssue", "ull request", "/pull", "/merge_requests/", "议题", "问题单", "工单", "合并请求",
+)  # fmt: skip
 _GH = re.compile(
     r"\bgh (?:pr|issue) (?:view|checkout|merge|comment|close|diff|edit|review|reopen|ready|checks"
     r"|develop)\s+(?:--?[\w-]+[= ]?\S*\s+){0,3}(\d{1,6})\b"
@@ -132,7 +134,7 @@ def urls(text: str) -> Iterator[str]:
 
 def issues(text: str) -> Iterator[str]:
     """``#12``, or ``owner/repo#12`` where the repository is named."""
-    if "#" not in text and _ISSUE_WORDS.search(text) is None:
+    if "#" not in text and not _may_name(text):
         return
     if "```" in text:
         text = _FENCE.sub("", text)
@@ -147,6 +149,10 @@ def issues(text: str) -> Iterator[str]:
         number = int(next(group for group in match.groups() if group))
         if number:
             yield f"#{number}"
+
+
+def _may_name(text: str) -> bool:
+    return any(word in text for word in _ISSUE_WORDS)
 
 
 def issues_of_command(command: str) -> Iterator[str]:

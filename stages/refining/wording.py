@@ -11,7 +11,8 @@ REASON = Cued(
     r"|the (?:actual |real |main |underlying )?(?:issue|problem|bug|error|cause|failure|conflict) (?:is|was"
     r"|were|here|occurs|comes|lies|indicates|happens|happened)\b(?! (?:that|to) (?:let|i)\b))"
     r"|原因|因为|由于|根因|问题(?:是|在于|出在)|导致|造成(?!的)|起因",
-    "as because bug cause conflict culprit due error failure issue problem reason stem stems 于 因 致 造 题",
+    "as because* bug cause caused conflict culprit* due error failure issue problem reason* root stem stems 于 因 致 "
+    "造 题",
     whole="because due caused cause culprit reason result stem stems issue problem bug error failure conflict",
 )
 ERROR = Cued(
@@ -19,7 +20,8 @@ ERROR = Cued(
     r"|(?:does|do|did|is|are|was|were)(?:n't| not) (?:work|compile|build|exist|found|available|defined|set"
     r"|start|load)(?:ing)?|could(?:n't| not)|cannot|can't"
     r"|no such)\b|失败|报错|崩溃|抛出|不存在|出错|无法|超时|找不到",
-    "broke cannot crashed failed fails not out raise such t threw throws 不 出 报 法 溃 败 超",
+    "broke broken cannot crashed crashes failed fails not out raise raises such t threw throws 不 出 报 法 溃 "
+    "败 超",
     whole="fails failed crashes crashed raise raises threw throws broke broken times timed doesn't does don't "
     "do didn't did isn't is aren't are wasn't was weren't were couldn't could cannot can't no",
 )
@@ -34,8 +36,8 @@ NEXT = Cued(
     r"|been) (?:implemented|done|tested|fixed|run|verified)|will need (?:to|a|an|more|further)|still needs?"
     r"|left for (?:later|a follow-up)|never (?:ran|run|tested))\b|尚未|还没有?(?!决定)|待(?:确认|处理|实现"
     r"|验证|补充|定)|留待|以后再|有待",
-    "been do dos follow have item items later need never next part parts pending remain should step steps "
-    "still task tasks thing todo todos what work works yet 之 你 再 剩 待 未 来 步 续 请 还",
+    "been do dos follow have item items later need never next part parts pending remain remaining remains "
+    "should step steps still task tasks thing things todo todos what work works yet 之 你 再 剩 待 未 来 步 续 请 还",
     whole="next dos todo remaining still need have should step task work thing item part left pending later "
     "remain remains yet never steps tasks",
 )
@@ -69,8 +71,8 @@ RESULT = Cued(
     r"\b(?:pass(?:es|ed|ing)?|succeed(?:s|ed)|successful(?:ly)?|works?(?! (?:in|on) progress)|working"
     r"|compiles|confirmed|verified|shows? that|returns?|prints|outputs?|found)\b|通过|成功|正常|验证|确认"
     r"|输出|返回|结果|可用",
-    "compiles confirmed found output pass passed passing prints return show shows succeeds verified work "
-    "working works 功 正 用 结 认 证 输 返 通",
+    "compiles confirmed found output outputs pass passed passes passing prints return returns show shows "
+    "succeeded succeeds successful successfully verified work working works 功 正 用 结 认 证 输 返 通",
     whole="pass passes passed passing succeeds succeeded successful successfully work works working compiles "
     "confirmed verified show shows return returns prints output outputs found",
 )
@@ -91,23 +93,21 @@ DANGLING = Cued(
     r"|(?:它|这(?!样)|那|其|该|此|他|她|上述|以上|前者|后者|两者|同时|另外|此外|并且|而且|但|不过|然而|所以"
     r"|因此|于是|然后|比如|例如|如果|否则|这样|如上|你可以|您可以|也|还(?!需|没|剩|有)|都)",
 )
-CONCLUDES = re.compile(
+CONCLUDES = Cued(
     r"summary|conclusion|in short|tl;?dr|root cause|cause|problem|issue|diagnos|fix(?:es|ed)?\b|change"
     r"|what (?:was|i|we|has|got|changed)|done|implement|result|finding|recommend|decision|verdict|answer"
     r"|outcome|key (?:point|feature|update|addition|improvement|highlight|insight)|update|added|created"
     r"|completed|status|verification|improvement"
     r"|总结|小结|结论|原因|根因|问题|修复|改动|修改|变更|完成|结果|建议|决定|方案选择|说明|验证|要点|新增"
     r"|更新",
-    re.IGNORECASE,
 )
-NEXT_SECTION = re.compile(
+NEXT_SECTION = Cued(
     r"^(?:\W|\d)*(?:(?:suggested |recommended |possible )?next(?!\.?js)|to-?do|remaining|follow[- ]?ups?"
     r"|future"
     r"|open (?:questions|issues|ends)|still (?:open|to do)|what(?:'s| is) (?:next|left)|known (?:issues"
     r"|limitations)|limitations|下一步|后续|待办|待确认|待处理|遗留|剩余|未完成|接下来)",
-    re.IGNORECASE,
 )
-HOWTO = re.compile(
+HOWTO = Cued(
     r"(?:^|\b)(?:to (?:test|use|run|try|verify|deploy|start|view|check|see|do|set|enable|get|apply|access"
     r"|debug|create|install|configure)\b|how (?:to|it works|you|this works|they work)|usage|examples?"
     r"|^testing\b|test (?:the|it|scenario|steps?)|instructions|commands?|steps?(?: to)?|try (?:it|this"
@@ -116,13 +116,11 @@ HOWTO = re.compile(
     r"|sample|make sure|prerequisites|alternative|you have \w+ options"
     r"|如何|怎么|使用方法|用法|示例|测试方法|测试步骤|运行方式|操作步骤|步骤|验证方法|启动方式|例如|你可以"
     r"|可以这样)",
-    re.IGNORECASE,
 )
-PROPOSES = re.compile(
+PROPOSES = Cued(
     r"^(?:\W|\d)*(?:option|approach|alternative|solution options?|choices?|pros|cons|trade-?offs?"
-    r"|considerations?|risks?|方案|选项|备选|优点|缺点|权衡|思路)(?:\s*(?:\d|[A-F]\b|[一二三四五])|s?\b|$)"
+    r"|considerations?|risks?|方案|选项|备选|优点|缺点|权衡|思路)(?:\s*(?:\d|[a-f]\b|[一二三四五])|s?\b|$)"
     r"|^(?:pros|cons|优点|缺点)|\boptions?\b",
-    re.IGNORECASE,
 )
 VACUOUS = Cued(
     r"^(?:(?:the )?(?:implementation|work|task|feature|fix|setup|migration|plan|everything|all (?:changes"
@@ -135,7 +133,7 @@ VACUOUS = Cued(
     "answer complete completed documentation done finished found good made needed place ready requested "
     "set simple straightforward 完 搞",
 )
-DID = re.compile(r"(?:implement|summary|changes|改动|总结|what|fixed|added|updated|created)", re.IGNORECASE)
+DID = Cued(r"(?:implement|summary|changes|改动|总结|what|fixed|added|updated|created)")
 CONDITIONAL = Cued(
     r"\b(?:if|when|whenever|unless|in case|would|could|e\.g)\b|如果|要是|时会|假如",
     "case could g if unless when whenever would 会 如 要",
@@ -146,12 +144,11 @@ STATES = re.compile(
     r"|会|不)",
     re.IGNORECASE,
 )
-VERDICT = re.compile(
+VERDICT = Cued(
     r"\b(?:is|are|would be|will be) (?:\w+ ){0,2}(?:best|the (?:better|right|simplest|safest) (?:choice"
     r"|option|fit|one))\b"
     r"|\b(?:i(?:'d| would)? recommend|my recommendation|recommended (?:approach|option|choice))\b"
     r"|(?:我)?(?:建议|推荐)(?:采用|使用|用|选|走|先|改)|(?:更|最)合适",
-    re.IGNORECASE,
 )
 """Which of several ways is said to be the one to take."""
 POINTING = Cued(
@@ -166,12 +163,12 @@ SPEAKS = re.compile(
     r"\bI(?:'|’|\b)(?!/)|\bmy\b|^(?i:you(?:'re|’re)?|we(?:'re|’re)?) (?:\w+ ){1,3}(?:it|this|that|them)\b"
     r"|\b(?:shown|listed|mentioned|described|output|see|code|steps?) (?:above|below)\b"
 )
-_SPOKEN = re.compile("I|my |above|below")
 
 
 def speaks(text: str) -> bool:
     """Whether a sentence holds words of a speaker to a listener: such a one does not stand alone."""
-    if _SPOKEN.search(text) is None and text[:2].lower() not in ("yo", "we"):
+    spoken = "I" in text or "my " in text or "above" in text or "below" in text
+    if not spoken and text[:2].lower() not in ("yo", "we"):
         return False
     return SPEAKS.search(text) is not None
 
@@ -182,6 +179,11 @@ STRONG = Cued(
     r"|behaviou?r|result))\b|总之|结论|根因|综上|推荐",
     "best bottom cause conclusion recommend short so summary tl tldr 总 根 综 荐 论",
 )
+STRONG_WORDS = (
+    "recommend", "best", "in short", "summary", "dr", "conclusion", "cause", "bottom", "so the ",
+    "总之", "结论", "根因", "综上", "推荐",
+)  # fmt: skip
+"""Of which one stands in plain letters in a text that is strong."""
 POLAR = re.compile(
     r"(?:(?:yes|yep|yeah|no|nope|not quite|not really|it can|it does|it is)(?=[,.:;!—– ])"
     r"|(?:是的?|不是|不用|不行|行|可以|不可以|对|不对|没有|不会|会|能|不能|有)"
