@@ -177,8 +177,9 @@ def _packages(calls: list[ToolCall]) -> Iterator[str]:
 
 
 def _issues(calls: list[ToolCall], texts: list[str]) -> Iterator[str]:
-    for text in texts:
-        yield from mentions.issues(text)
+    if mentions.may_name_issues("\n".join(texts)):
+        for text in texts:
+            yield from mentions.issues(text)
     for call in calls:
         if call.command:
             yield from mentions.issues_of_command(call.command)

@@ -44,6 +44,8 @@ _SHARES: dict[FactType, int] = {"decision": 3, "reason": 2, "error": 2, "changed
 _SAYS_THE_SAME: dict[FactType, FactType] = {"result": "changed"}
 """What changed and what came of it are often the same."""
 _WORDS = re.compile(r"[\w.]+|[\u4e00-\u9fff]")
+_SPACED = bytes(byte if chr(byte).isalnum() or chr(byte) in "_." else ord(" ") for byte in range(256))
+"""For English texts: all that parts words becomes a space."""
 PLACELESS = 46
 """Shorter list items that name no place do not say where something was changed."""
 _NAMES_ITS_PLACE = re.compile(
@@ -294,7 +296,7 @@ def _choose(facts: list[Fact]) -> tuple[Fact, ...]:
         if _WORDS.search(fact.text) is None:
             continue
         if kinds.count(kind) > 1:
-            bag = set(_WORDS.findall(fact.text.lower()))
+            bag = _words_of(fact.text.lower())
             others = seen.setdefault(kind, [])
             if any(_overlap(bag, other) for other in others):
                 continue
@@ -312,6 +314,12 @@ def _choose(facts: list[Fact]) -> tuple[Fact, ...]:
     spare = [index for index in range(len(distinct)) if index not in set(kept)]
     kept = sorted([*kept, *spare[: MAX_FACTS - len(kept)]])
     return tuple(distinct[index] for index in kept)
+
+
+def _words_of(lower: str) -> set[str]:
+    if lower.isascii():
+        return set(lower.encode().translate(_SPACED).decode().split())
+    return set(_WORDS.findall(lower))
 
 
 def _overlap(left: set[str], right: set[str]) -> bool:

@@ -34,7 +34,9 @@ DEFINITION = re.compile(
     re.MULTILINE,
 )
 _MD_TITLE = re.compile(r"^#\s+(.{2,100})$", re.MULTILINE)
-_COMMIT = re.compile(r"^\[[^\]\s]{1,100}(?: \(root-commit\))? ([0-9a-f]{7,40})\] (.{1,160})$", re.MULTILINE)
+_COMMIT = re.compile(
+    r"\[(?<=^\[)[^\]\s]{1,100}(?: \(root-commit\))? ([0-9a-f]{7,40})\] (.{1,160})$", re.MULTILINE
+)
 _TESTS = re.compile(
     r"((?:\d+ (?:failed|passed|skipped|errors?|warnings?|deselected"
     r"|xfailed)(?:, )?)+)(?: in [\d.]+s?)?|^[ \t]*Tests:?[ \t]+((?:\d+ (?:failed|passed|skipped"
@@ -44,6 +46,8 @@ _TESTS = re.compile(
     r"|^(OK \(\d+ tests?[^)\n]{0,40}\))",
     re.MULTILINE,
 )
+_COUNTS = re.compile(r" (?:failed|passed|skipped|error|warning|deselected|xfailed|total|passing|pass |test)")
+"""What stands in each count of tests."""
 _TEST_PROGRAM = re.compile(
     r"\b(?:pytest|test|vitest|jest|mocha|unittest|tox|nox|ctest|rspec|phpunit|playwright|check)\b|测试"
 )
@@ -206,7 +210,7 @@ def _success(action: Action, words: Phrases, failed: set[str], last: bool) -> It
             commit.span() if action.first else None,
         )
     tests = None
-    if _TEST_PROGRAM.search(call.command):
+    if _COUNTS.search(call.outcome, max(0, len(call.outcome) - 2_000)) and _TEST_PROGRAM.search(call.command):
         for match in _TESTS.finditer(call.outcome[-2_000:]):
             tests = match
     if tests is not None:
@@ -338,7 +342,7 @@ def _line_change(old: str, new: str) -> str:
 def defined(text: str) -> tuple[str, ...]:
     """Names that a piece of code defines, functions with ``()``, each once."""
     seen: dict[str, None] = {}
-    for match in _definitions(text):
+    for match in at_lines(DEFINITION, text):
         name = match["fname"] or match["cname"] or match["vname"] or match["constant"]
         if match["vname"] and not match["arrow"] and not (match["vname"].isupper() or "export" in match[0]):
             continue  # a variable, of no interest outside
@@ -347,11 +351,11 @@ def defined(text: str) -> tuple[str, ...]:
     return tuple(seen)
 
 
-def _definitions(text: str) -> Iterator[re.Match[str]]:
-    """The definitions, looked for where lines begin only."""
+def at_lines(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """As ``finditer`` of a pattern that matches where lines begin only, which are quick to find."""
     start = 0
     while start >= 0:
-        match = DEFINITION.match(text, start)
+        match = pattern.match(text, start)
         if match is not None:
             yield match
         line_end = text.find("\n", match.end() - 1 if match is not None else start)

@@ -48,7 +48,8 @@ _INVESTIGATE = Cued(
     "位 析 查 看 研",
 )
 _REVIEW = Cued(
-    r"\b(?:review|audit|critique|evaluate|assess|double[- ]check)\b|评审|审查|检查一遍|评估|复查|review"
+    r"\b(?:review|audit|critique|evaluate|assess|double[- ]check)\b|评审|审查|检查一遍|评估|复查|review",
+    "assess audit critique double evaluate review* 估 复 审 遍",
 )
 _TEST = Cued(
     r"\b(?:tests?|testing|coverage|e2e|unit test)\b|测试|用例|覆盖率",

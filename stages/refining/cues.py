@@ -21,6 +21,7 @@ STEM = 5
 """Letters of a word that are looked at in a text that is not all English."""
 
 _STEMS = re.compile(rf"([a-z]{{1,{STEM}}})[a-z]*")
+_LETTERS = re.compile("[a-z]+")
 _WHOLE_WORDS = re.compile(r"[a-z]+(?:'[a-z]+)?")
 _ODD = re.compile("[İıſK]")
 _EVEN = str.maketrans("İıſK", "iisk")
@@ -72,19 +73,25 @@ def _whole_bits() -> int:
     return bits
 
 
+def words_of(text: str) -> list[str]:
+    """The words of a text, of small English letters."""
+    lower = text.lower()
+    return lower.encode().translate(_SPACED).decode().split() if text.isascii() else _LETTERS.findall(lower)
+
+
 def holds(text: str, words: frozenset[str]) -> bool:
     """Whether a long text holds one of the words, whole; one that is not all English always may."""
     if not text.isascii():
         return True
     if "'" in text:
         return not words.isdisjoint(_WHOLE_WORDS.findall(text.lower()))
-    return not words.isdisjoint(text.lower().encode().translate(_SPACED).decode().split())
+    return not words.isdisjoint(words_of(text))
 
 
 class Cued:
     """A pattern, in lower case, that ignores case; it is tried on texts only that hold one of its cues.
 
-    ``cues``: words (``crash*``: all that begin so) and Chinese characters, parted by spaces, of which each match holds
+    ``cues``: words (``crash*``: all that hold it) and Chinese characters, parted by spaces, of which each match holds
     one; ``""``: it is always tried. ``whole``: words of which an English text must hold one for the pattern to count
     at all (``b'failed'`` is none). ``cased``: upper and lower case are as written. Matches are of the folded text
     unless ``cased``: use their offsets.
@@ -109,7 +116,7 @@ class Cued:
         found, folded = glance(text)
         if within is not None and within is not text:
             found = glance(within)[0]
-        if not (found & self._whole_bit and (found & self.bit or self._is_begun(folded))):
+        if not found & self._whole_bit or not (found & self.bit or (self._begun and self._is_begun(folded))):
             return None
         return self._search(text if self.cased else folded, pos, end)
 
@@ -121,7 +128,7 @@ class Cued:
         return self._match(text if self.cased else folded)
 
     def _is_begun(self, folded: str) -> bool:
-        return bool(self._begun) and any(begun in folded for begun in self._begun)
+        return any(begun in folded for begun in self._begun)
 
 
 def _register(cues: frozenset[str]) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from stages.refining import designs
-from stages.refining.cues import Cued
+from stages.refining.cues import Cued, words_of
 
 _CHOICE_USER = Cued(
     r"\b(?:let(?:'s|’s|s| us) (?:just |then |rather |instead |only |actually ){0,2}(?:go with|use"
@@ -174,9 +174,8 @@ _ACTS = re.compile(
     re.IGNORECASE,
 )
 
-_WORD = re.compile(r"[a-z]+")
 _USER_WORDS = frozenset(
-    _WORD.findall(
+    words_of(
         "use using gonna keep keeping adopt adopting drop dropping avoid let lets switch switching call rename "
         "decided decide chose choose opt opted settle settled standardize standardise stick instead rather "
         "favor favour over want need shouldn should must never always rule now more approach plan option "
@@ -198,7 +197,7 @@ def by_user(sentence: str) -> bool:
     if len(sentence) > MAX_LENGTH or sentence.endswith((":", "：")):
         return False
     sentence = _TAG.sub("", sentence) if sentence.endswith(("?", "？")) else sentence
-    words = _WORD.findall(sentence.lower())
+    words = words_of(sentence)
     chosen = (
         (not _USER_WORDS.isdisjoint(words) and _CHOICE_USER.search(sentence))
         or designs.settles(sentence, words)

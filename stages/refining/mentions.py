@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from stages.refining.actions import defined
+from stages.refining.actions import at_lines, defined
 
 _SPAN = re.compile(r"`(?<!``)([^`\n]{2,80})`(?!`)")  # first a letter: a search skips all else
 _CALL = re.compile(r"(?<![\w./])([A-Za-z_]\w{1,60}(?:\.[A-Za-z_]\w{1,60}){0,2})\(\)")
@@ -111,7 +111,7 @@ def changed_names(old: str, new: str) -> Iterator[str]:
     changed = "\n".join(lines)
     names = list(defined_names(changed))
     yield from names
-    for match in _ASSIGNED.finditer(changed):
+    for match in at_lines(_ASSIGNED, changed):
         name = match[1]
         if (
             name.lower() not in _KEYWORDS
@@ -134,8 +134,6 @@ def urls(text: str) -> Iterator[str]:
 
 def issues(text: str) -> Iterator[str]:
     """``#12``, or ``owner/repo#12`` where the repository is named."""
-    if "#" not in text and not _may_name(text):
-        return
     if "```" in text:
         text = _FENCE.sub("", text)
     for match in _REPO_ISSUE.finditer(text):
@@ -151,10 +149,12 @@ def issues(text: str) -> Iterator[str]:
             yield f"#{number}"
 
 
-def _may_name(text: str) -> bool:
-    return any(word in text for word in _ISSUE_WORDS)
+def may_name_issues(text: str) -> bool:
+    """Whether a text holds a word by which issues are named; most hold none."""
+    return "#" in text or any(word in text for word in _ISSUE_WORDS)
 
 
 def issues_of_command(command: str) -> Iterator[str]:
     """Numbers that the GitHub command line was called with."""
-    return (f"#{int(match[1])}" for match in _GH.finditer(command[:4_000]))
+    if "gh " in command:
+        yield from (f"#{int(match[1])}" for match in _GH.finditer(command[:4_000]))

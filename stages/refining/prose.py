@@ -260,17 +260,14 @@ def sentences(block: Block, index: int = 0, *, casual: bool = False) -> Iterator
 
 
 def _ends(text: str, pattern: re.Pattern[str]) -> Iterator[int]:
-    marked = "`" in text
-    spans: list[tuple[int, int]] | None = None
+    spans = [span.span() for span in _CODE_SPAN.finditer(text)] if "`" in text else []
     for match in pattern.finditer(text):
-        if marked and match.end() < len(text):
-            if spans is None:
-                spans = [span.span() for span in _CODE_SPAN.finditer(text)]
-            if any(start < match.start() < end - 1 for start, end in spans):
-                continue  # within a code span
-        if match[0][0] == "." and _abbreviates(text, match.start()):
+        at, behind = match.span()
+        if spans and behind < len(text) and any(start < at < end - 1 for start, end in spans):
+            continue  # within a code span
+        if text[at] == "." and _abbreviates(text, at):
             continue
-        yield match.end()
+        yield behind
     yield len(text)
 
 

@@ -101,11 +101,11 @@ def words_of(way: str) -> Iterator[tuple[str, bool]]:
 def holds_cue(way: str, cued: Cued, *, whole: bool) -> bool:
     begun = [cue[:-1] for cue in cued.cues if cue.endswith("*")]
     stems = {cue.rstrip("*")[:STEM] for cue in cued.cues}
-    if any(char in cued.cues for char in way if char > "\u3000"):
+    if any(cue in way for cue in begun) or any(char in cued.cues for char in way if char > "\u3000"):
         return True
     for word, ended in words_of(way):
         if whole:
-            if (ended and word in cued.cues) or any(word.startswith(cue) for cue in begun):
+            if ended and word in cued.cues:
                 return True
         elif word[:STEM] in stems and (ended or len(word) >= STEM):
             return True
