@@ -177,8 +177,8 @@ def _packages(calls: list[ToolCall]) -> Iterator[str]:
 
 
 def _issues(calls: list[ToolCall], texts: list[str]) -> Iterator[str]:
-    if mentions.may_name_issues("\n".join(texts)):
-        for text in texts:
+    if mentions.may_name_issues("\n".join(texts)):  # in most turns no text does
+        for text in filter(mentions.may_name_issues, texts):
             yield from mentions.issues(text)
     for call in calls:
         if call.command:

@@ -133,7 +133,7 @@ def urls(text: str) -> Iterator[str]:
 
 
 def issues(text: str) -> Iterator[str]:
-    """``#12``, or ``owner/repo#12`` where the repository is named."""
+    """``#12``, or ``owner/repo#12`` where the repository is named, in a text that ``may_name_issues``."""
     if "```" in text:
         text = _FENCE.sub("", text)
     for match in _REPO_ISSUE.finditer(text):
