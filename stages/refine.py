@@ -51,6 +51,7 @@ PLACELESS = 46
 _NAMES_ITS_PLACE = re.compile(
     r"[\w-]\.[A-Za-z]\w{0,5}\b|\w\(\)|\w/\w[\w-]*[/.]|/\w+/|[a-z][A-Z]|\w_\w|\bREADME\b|--\w"
 )
+_HAS_SUFFIX = re.compile(r"\w\.\w+$")
 _ASIDE = re.compile(r" \((?:[^()]*\bI\b[^()]*|[^()]*\b(?:above|below)\b[^()]*|\s*)\)")
 _CONNECTIVE = re.compile(
     r"^(?:so|and|but|then|now|also|given this)\b,? |^(?:所以|那么?|但是?|然后)，?", re.IGNORECASE
@@ -237,16 +238,11 @@ def _from_text(
             kind = "decision"  # the way that was taken, where one was asked for
         elif kind == "changed" and not written and wording.VERB.match(claim.text) is None:
             kind = "result"  # how things are, or would be
+        leads = whole and claim.final and first_result and not claim.item and claim.role != "next"
+        if kind is None and not leads:
+            continue
         text = _completed(claim, written, reading)
-        if (
-            kind is None
-            and whole
-            and claim.final
-            and first_result
-            and not claim.item
-            and claim.role != "next"
-            and text
-        ):
+        if kind is None and text:
             kind = "result"  # the lead of an answer is what came of the question
             if question and len(text) < (SHORT_ANSWER if text.isascii() else SHORT_ANSWER // 3):
                 text = words.context.format(text=text.rstrip(".。"), about=clip(question, 110))
@@ -282,7 +278,7 @@ def _completed(claim: Claim, written: tuple[str, ...], reading: Reading) -> str:
     place = place_of(claim.block) if claim.kind == "changed" and claim.block is not None else ""
     if place:
         return f"{place}: {text}" if place.lower() not in text.lower() else text
-    if len(written) == 1 and re.search(r"\w\.\w+$", written[0]):
+    if len(written) == 1 and _HAS_SUFFIX.search(written[0]):
         return f"{acts.shown(written[0])}: {text}"
     return text if len(text) >= PLACELESS or not written or claim.kind == "result" else ""
 

@@ -54,6 +54,11 @@ _NOTICE = re.compile(
     re.MULTILINE,
 )
 _FENCED = re.compile(r"^```[^\n]*\n(.{0,4000}?)^```", re.MULTILINE | re.DOTALL)
+_FAILING = re.compile(
+    r"\d+ (?:errors?|problems?|failed)\b|^fatal: |^panic: |npm (?:ERR!|error)|\[ERROR\]|✖|⨯"
+    r"|^\W{0,4}(?:Uncaught |Unhandled )?Error: |^Failed to \w+",
+    re.MULTILINE,
+)
 _PASTED_PAIR = re.compile(r"[\"'][^\"'\n]{1,80}[\"']\s*:\s")
 _CLAUSE = re.compile(r"(?:because|but|so|since|that|which|因为|所以|但)\b", re.IGNORECASE)
 _CONTINUED = "This session is being continued from a previous conversation"
@@ -161,15 +166,7 @@ def _pasted(logs: list[str], asked: str) -> tuple[str, str]:
 
 
 def _failing(text: str) -> bool:
-    return (
-        re.search(
-            r"\d+ (?:errors?|problems?|failed)\b|^fatal: |^panic: |npm (?:ERR!|error)|\[ERROR\]|✖|⨯"
-            r"|^\W{0,4}(?:Uncaught |Unhandled )?Error: |^Failed to \w+",
-            text,
-            re.MULTILINE,
-        )
-        is not None
-    )
+    return _FAILING.search(text) is not None
 
 
 def _without_mentions(text: str) -> str:

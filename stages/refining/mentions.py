@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from stages.refining.actions import at_lines, defined
 
 _SPAN = re.compile(r"`(?<!``)([^`\n]{2,80})`(?!`)")  # first a letter: a search skips all else
-_CALL = re.compile(r"(?<![\w./])([A-Za-z_]\w{1,60}(?:\.[A-Za-z_]\w{1,60}){0,2})\(\)")
+_CALLED = re.compile(r"(?<![\w./])[A-Za-z_]\w{1,60}(?:\.[A-Za-z_]\w{1,60}){0,2}\Z")
+_CALLED_LENGTH = 185
 _FENCE = re.compile(r"^(```|~~~)[^\n]*\n.*?(?:^\1[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
 _SYMBOL = re.compile(
     r"(?:--[a-z][\w-]{1,40}"
@@ -42,8 +43,7 @@ _KEYWORDS = {
     "left", "right", "bottom", "lambda",
 }  # fmt: skip
 _URL = re.compile(
-    r"(?<![\w@])(https?"
-    r"|wss?)://(?:[^\s/@<>\"'`]{1,200}@)?([A-Za-z0-9\[][\w.:%\]-]{1,200})((?:/[^\s?#<>\"'`\u3000-\u303f\uff00-\uffef\u4e00-\u9fff]{0,400})?)"
+    r"[hw](?<![\w@][hw])(?:(?<=h)ttps?|(?<=w)ss?)://(?:[^\s/@<>\"'`]{1,200}@)?([A-Za-z0-9\[][\w.:%\]-]{1,200})((?:/[^\s?#<>\"'`\u3000-\u303f\uff00-\uffef\u4e00-\u9fff]{0,400})?)"
 )
 _REPO_ISSUE = re.compile(
     r"https?://(?:www\.)?(?:github|gitlab|gitee)\.com/([\w.-]{1,60}/[\w.-]{1,80})/(?:-/)?(?:issues|pull"
@@ -85,10 +85,12 @@ def symbols(text: str) -> Iterator[str]:
             name = match[1].strip()
             if _SYMBOL.match(name) and _is_symbol(name):
                 yield name.removesuffix("()")
-    if "()" in text:
-        for match in _CALL.finditer(text):
-            if not _FILE.search(match[1]):
-                yield match[1]
+    at = text.find("()")
+    while at >= 0:
+        called = _CALLED.search(text, max(0, at - _CALLED_LENGTH), at)
+        if called is not None and not _FILE.search(called[0]):
+            yield called[0]
+        at = text.find("()", at + 2)
 
 
 def _is_symbol(name: str) -> bool:
@@ -126,10 +128,11 @@ def urls(text: str) -> Iterator[str]:
     if "://" not in text:
         return
     for match in _URL.finditer(text):
-        path = match[3].rstrip(".,;:!?)]}*_\\")
-        host = match[2].rstrip(".:")
+        path = match[2].rstrip(".,;:!?)]}*_\\")
+        host = match[1].rstrip(".:")
         if "." in host or host.startswith(("localhost", "[")) or ":" in host:
-            yield f"{match[1]}://{host.lower()}{path}"
+            scheme = match[0].partition(":")[0]
+            yield f"{scheme}://{host.lower()}{path}"
 
 
 def issues(text: str) -> Iterator[str]:

@@ -193,7 +193,7 @@ def _with_child(head: str, block: Block, passages: list[Passage], passage: Passa
 
 def separator_of(*texts: str) -> str:
     """How parts of a list are joined in a sentence of this language."""
-    return "；" if any(CJK.search(text) for text in texts) else "; "
+    return "；" if any(not text.isascii() and CJK.search(text) for text in texts) else "; "
 
 
 def sentence_case(text: str) -> str:
