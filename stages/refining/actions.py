@@ -328,7 +328,8 @@ def _line_change(old: str, new: str) -> str:
     before, after = old.split("\n"), new.split("\n")
     if len(before) != len(after) or len(before) > 60:
         return ""
-    differing = [(a.strip(), b.strip()) for a, b in zip(before, after, strict=True) if a.strip() != b.strip()]
+    stripped = ((a.strip(), b.strip()) for a, b in zip(before, after, strict=True))
+    differing = [pair for pair in stripped if pair[0] != pair[1]]
     if len(differing) != 1 or not all(differing[0]):
         return ""
     short = _token_change(*differing[0])

@@ -201,7 +201,7 @@ def by_user(sentence: str) -> bool:
     chosen = (
         (not _USER_WORDS.isdisjoint(words) and _CHOICE_USER.search(sentence))
         or designs.settles(sentence, words)
-        or _CHOICE_ZH.search(sentence)
+        or (not sentence.isascii() and _CHOICE_ZH.search(sentence))
     )
     return bool(chosen) and _NOT_USER.search(sentence) is None
 
@@ -238,5 +238,5 @@ def by_agent(sentence: str) -> bool:
     """
     if len(sentence) > MAX_LENGTH:
         return False
-    chosen = BY_AGENT.search(sentence) or _CHOICE_ZH.search(sentence)
+    chosen = BY_AGENT.search(sentence) or (not sentence.isascii() and _CHOICE_ZH.search(sentence))
     return bool(chosen) and _NOT.search(sentence) is None and _ACTS.match(sentence) is None

@@ -52,6 +52,7 @@ _RUNNERS = {
     ("rye", "run"),
     ("bundle", "exec"),
 }
+_RUN = {program for program, _ in _RUNNERS}
 _SUBCOMMANDS = {
     "git", "npm", "yarn", "pnpm", "bun", "cargo", "go", "docker", "kubectl", "pip", "pip3", "uv", "make",
     "gh", "brew", "apt", "apt-get", "systemctl", "poetry", "terraform", "fly", "flyctl", "vercel",
@@ -172,7 +173,7 @@ def program_words(words: list[str]) -> list[str]:
             if name in _WRAPPERS_WITH_VALUE and words:
                 words = words[1:]
             continue
-        rest = after_flags(words, name) if len(words) > 1 else []
+        rest = after_flags(words, name) if name in _RUN else []
         if rest and (name, rest[0]) in _RUNNERS:
             words = after_flags(rest, name)
             continue
