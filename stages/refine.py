@@ -53,8 +53,9 @@ _NAMES_ITS_PLACE = re.compile(
 )
 _HAS_SUFFIX = re.compile(r"\w\.\w+$")
 _ASIDE = re.compile(r" \((?:[^()]*\bI\b[^()]*|[^()]*\b(?:above|below)\b[^()]*|\s*)\)")
-_CONNECTIVE = re.compile(
-    r"^(?:so|and|but|then|now|also|given this)\b,? |^(?:所以|那么?|但是?|然后)，?", re.IGNORECASE
+_CONNECTIVE = Cued(
+    r"^(?:so|and|but|then|now|also|given this)\b,? |^(?:所以|那么?|但是?|然后)，?",
+    "also and but given now so then 但 所 然 那",
 )
 _POINTS = Cued(
     r"\b(?:it|this|that|them|these|those)\b|它|这个|那个",
@@ -149,7 +150,7 @@ def _from_user(
         yield Fact("decision", clip(text, FACT_LENGTH), "user", span)
     problem = False
     for number, sentence in enumerate(asked.sentences[:24]):
-        text = _CONNECTIVE.sub("", strip_lead(sentence.text))
+        text = _unconnected(strip_lead(sentence.text))
         if decisions.by_user(text) or (answers_agent and number < 2 and decisions.bounds(text)):
             text = _placed(text, asked.sentences[:number], before, words)
             if text:
@@ -164,6 +165,11 @@ def _from_user(
             else words.pasted.format(line=asked.pasted)
         )
         yield Fact("error", clip(text, FACT_LENGTH), "user", None)
+
+
+def _unconnected(text: str) -> str:
+    connective = _CONNECTIVE.match(text)
+    return text[connective.end() :] if connective else text
 
 
 def _reports_problem(text: str) -> bool:

@@ -72,14 +72,14 @@ _IMPERATIVE = re.compile(
     r"|(?:那就?|就|把|先|再)?(?:改|用|设|限|缓存|保留|重试|每|放|存|记|删)",
     re.IGNORECASE,
 )
-_OPEN = re.compile(
+_OPEN = Cued(
     r"^(?:(?:so|and|but|ok|then)[, ]+)*(?:what if|what (?:do|should|can) we do|how (?:do|should"
     r"|can|could|would) we"
     r"|how should \w+|should (?:we|it|this)|which (?:one|of|way|approach)|do we (?:need"
     r"|want))\b"
     r"|where (?:should|shall|do) (?:we|it|i) (?:keep|put|store|save)\b"
     r"|(?:放|存|写|建|部署)(?:在|到)?哪|怎么办|怎么(?:处理|防|避免|限|存)|(?:要不要|该不该|应该)|如何(?:处理|避免|防|解决|限|存)|哪(?:个|种)",
-    re.IGNORECASE,
+    "do how shall should what which 不 何 哪 怎 该",
 )
 _REPAIR = re.compile(r"\b(?:fix|error|fails?|failing|broken|bug|wrong)\b|报错|失败|修|错误|崩", re.IGNORECASE)
 _TAG = re.compile(r"[, ]+(?:unless [^?？]{3,60}|ok(?:ay)?|right|yes|please)[?？]+\s*$", re.IGNORECASE)

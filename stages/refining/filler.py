@@ -25,6 +25,9 @@ _INTERJECTION = re.compile(
 )
 _INTERJECTS = frozenset("acdefghimnoprstuwyACDEFGHIMNOPRSTUWY好行可没明了收嗯当太完不搞抱对你您确是谢")
 """The first letters of all interjections."""
+_OPENINGS = "ab ac ah al aw ce co do ex fa go gr hm my ni no of oh ok pe ri so su th un wa we wo ye yo"
+_INTERJECTS_ENGLISH = frozenset((*_OPENINGS.split(), "i "))
+"""How they begin in English, in two letters."""
 _ONLY = re.compile(
     r"(?:great|perfect|excellent|awesome|wonderful|fantastic|nice|good|cool|sure(?: thing)?|certainly"
     r"|absolutely"
@@ -108,6 +111,9 @@ ONLY_LENGTH = 60
 def strip_lead(sentence: str) -> str:
     """Without acknowledgements in front ("Perfect! I've added …", "好的，…")."""
     if sentence[:1] not in _INTERJECTS:
+        return sentence
+    begin = sentence[:2]
+    if begin.isascii() and begin.lower() not in _INTERJECTS_ENGLISH:
         return sentence
     for _ in range(3):
         match = _INTERJECTION.match(sentence)

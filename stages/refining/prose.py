@@ -169,7 +169,7 @@ class _Reader:
             self._heading(line, 0, position, 6)
         elif first in "-*_⸻─=" and _RULE.match(line):
             self.blank = True
-        elif item := _ITEM.match(line):
+        elif (not first.isalpha() or stripped[1:2] in ".)") and (item := _ITEM.match(line)):
             self._item(line, item, position)
         else:
             self._para(line, stripped, position)

@@ -126,6 +126,12 @@ def test_a_pattern_without_a_cue_for_one_of_its_ways_is_noticed() -> None:
     assert all(holds_cue(way, Cued("x", "fix fixes fixed bug* 修"), whole=True) for way in ways)
 
 
+def test_interjections_begin_as_they_are_looked_for() -> None:
+    for way in paths(PARSER.parse(filler._INTERJECTION.pattern)):
+        assert not way[:2].isascii() or way[:1] in filler._INTERJECTS, way
+        assert not way[:2].isascii() or way[:2] in filler._INTERJECTS_ENGLISH, way
+
+
 @pytest.mark.parametrize("name", PATTERNS)
 def test_patterns_are_in_lower_case(name: str) -> None:
     cued = PATTERNS[name]
