@@ -103,6 +103,13 @@ _HEDGES = Cued(
     "probably problem see seem seems should sure suspect think 乎 估 好 怀 概 猜 确 能 许 该",
 )
 
+_ANNOUNCE_OPENINGS = (
+    "ag al an ar ba ca ch co do fe fi ha he ho if in is ju le lo ne no ok pl re ru se sh so st te th ti to tr us ve "
+    "wa we wh wo"
+)
+_ANNOUNCES_FROM = frozenset((*_ANNOUNCE_OPENINGS.split(), "i ", "i'", "i’"))
+"""How English announcements begin, in two letters."""
+
 ONLY_LENGTH = 60
 """Longer sentences are never a bare acknowledgement."""
 
@@ -131,9 +138,10 @@ def is_filler(sentence: str) -> bool:
         return True
     if not sentence[:1].isalnum() and not any(map(str.isalnum, sentence)):
         return True
-    return bool(
-        _ANNOUNCES.match(sentence.lower()[:240]) or (not sentence.isascii() and _ANNOUNCES_ZH.match(sentence))
-    )
+    lower = sentence.lower()[:240]
+    if lower[:2] in _ANNOUNCES_FROM and _ANNOUNCES.match(lower):
+        return True
+    return not sentence.isascii() and _ANNOUNCES_ZH.match(sentence) is not None
 
 
 def is_hedged(sentence: str) -> bool:

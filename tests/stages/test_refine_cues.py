@@ -132,6 +132,12 @@ def test_interjections_begin_as_they_are_looked_for() -> None:
         assert not way[:2].isascii() or way[:2] in filler._INTERJECTS_ENGLISH, way
 
 
+def test_announcements_begin_as_they_are_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "FEW", 400)  # what may be left out in front begins some
+    for way in paths(PARSER.parse(filler._ANNOUNCES.pattern)):
+        assert way[:2] in filler._ANNOUNCES_FROM, way
+
+
 @pytest.mark.parametrize("name", PATTERNS)
 def test_patterns_are_in_lower_case(name: str) -> None:
     cued = PATTERNS[name]
