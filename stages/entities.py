@@ -145,11 +145,10 @@ def _edited_symbols(call: ToolCall) -> Iterator[str]:
         return
     if any(touch.path.endswith((".md", ".txt", ".rst")) for touch in call.files):
         return
-    args = arguments.parse(call.args)
     if any(touch.op == "write" for touch in call.files):
-        yield from mentions.defined_names(arguments.content(args)[:8_000])
+        yield from mentions.defined_names(arguments.content(call.args)[:8_000])
         return
-    for edit in arguments.edits(args):
+    for edit in arguments.edits(call.args):
         yield from mentions.changed_names(edit.old[:8_000], edit.new[:8_000])
 
 
@@ -178,8 +177,9 @@ def _packages(calls: list[ToolCall]) -> Iterator[str]:
 
 
 def _issues(calls: list[ToolCall], texts: list[str]) -> Iterator[str]:
-    for text in texts:
-        yield from mentions.issues(text)
+    if mentions.may_name_issues("\n".join(texts)):  # in most turns no text does
+        for text in filter(mentions.may_name_issues, texts):
+            yield from mentions.issues(text)
     for call in calls:
         if call.command:
             yield from mentions.issues_of_command(call.command)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from functools import cache
 
 from stages import entities
@@ -19,6 +18,7 @@ from stages.refining import answers, claims, decisions, wording
 from stages.refining.asking import Ask, ask, asks
 from stages.refining.categories import categories
 from stages.refining.claims import Claim
+from stages.refining.cues import Cued
 from stages.refining.filler import is_hedged, strip_lead
 from stages.refining.passages import place_of, sentence_case
 from stages.refining.phrases import Phrases, phrases
@@ -41,17 +41,26 @@ SAME_SHARE = 0.7
 FACT_LENGTH = 280
 _SHARES: dict[FactType, int] = {"decision": 3, "reason": 2, "error": 2, "changed": 4, "result": 2, "next": 1}
 """How many facts of a type are kept at first; what is left of ``MAX_FACTS`` goes to the others in order."""
+_SAYS_THE_SAME: dict[FactType, FactType] = {"result": "changed"}
+"""What changed and what came of it are often the same."""
 _WORDS = re.compile(r"[\w.]+|[\u4e00-\u9fff]")
+_SPACED = bytes(byte if chr(byte).isalnum() or chr(byte) in "_." else ord(" ") for byte in range(256))
+"""For English texts: all that parts words becomes a space."""
 PLACELESS = 46
 """Shorter list items that name no place do not say where something was changed."""
 _NAMES_ITS_PLACE = re.compile(
     r"[\w-]\.[A-Za-z]\w{0,5}\b|\w\(\)|\w/\w[\w-]*[/.]|/\w+/|[a-z][A-Z]|\w_\w|\bREADME\b|--\w"
 )
+_HAS_SUFFIX = re.compile(r"\w\.\w+$")
 _ASIDE = re.compile(r" \((?:[^()]*\bI\b[^()]*|[^()]*\b(?:above|below)\b[^()]*|\s*)\)")
-_CONNECTIVE = re.compile(
-    r"^(?:so|and|but|then|now|also|given this)\b,? |^(?:所以|那么?|但是?|然后)，?", re.IGNORECASE
+_CONNECTIVE = Cued(
+    r"^(?:so|and|but|then|now|also|given this)\b,? |^(?:所以|那么?|但是?|然后)，?",
+    "also and but given now so then 但 所 然 那",
 )
-_POINTS = re.compile(r"\b(?:it|this|that|them|these|those)\b|它|这个|那个", re.IGNORECASE)
+_POINTS = Cued(
+    r"\b(?:it|this|that|them|these|those)\b|它|这个|那个",
+    "it that them these this those 它 这 那",
+)
 MAX_PRAISE = 80
 _PRAISED = re.compile(
     r"(?:the|your) (?:\w+ )?(?:approach|plan|option|design|proposal|solution|idea)\b", re.IGNORECASE
@@ -59,22 +68,26 @@ _PRAISED = re.compile(
 """Praise of something that was proposed before."""
 _LIKE_THIS = re.compile(r"(?<!thing )(?<!stuff )\blike (?:this|that|these)[.!]*$", re.IGNORECASE)
 _IT_FAILS = re.compile(r"^It (?=(?:still |now )?(?:fails|failed|works|passes|crashes)\b)")
-_PROBLEM = re.compile(
+_PROBLEM = Cued(
     r"\b(?:doesn't|doesnt|does not|didn't|won't|can't|cannot|is not|isn't|not working|don't see|do not see"
     r"|fails?|failed"
     r"|failing|broken|crash(?:es|ed|ing)?|wrong|stuck|is undefined|unable"
     r"|(?:getting|get|see|seeing|hit|hits|hitting|throws?|gives?) (?:\w+ ){0,4}errors?)\b"
     r"|报错|失败|不(?:行|对|能|工作|生效|显示)|崩溃|出错|没有?(?:生效|反应|显示)|无法|卡住|丢失",
-    re.IGNORECASE,
+    "broken cannot crash crashed crashes crashing doesnt fail failed failing fails get getting give gives "
+    "hit hits hitting not see seeing stuck t throw throws unable undefined wrong 不 丢 卡 反 效 无 显 溃 败 错",
 )
-_NO_PROBLEM = re.compile(
+_NO_PROBLEM = Cued(
     r"^(?:make sure|don't|do not|please|fix|add|if|we|you|why|so|update|let|read|there is|ensure|check|show"
     r"|handle|now|when|run|create|write|make|use|test|look|list|try|explain|give|do|tell|find|remove|delete"
     r"|implement|build|start|list)\b"
     r"|\b(?:please|fix|without|let's|make sure|can you|until|because|want|care|matter|important|issue"
     r"|reverted|mind|need)\b"
     r"|我们|不要|请|别|如果|检查|确保|处理|修|帮|希望|能不能|避免",
-    re.IGNORECASE,
+    "add because build care check create delete do don ensure explain find fix give handle if implement "
+    "important issue let list look make matter mind need now please read remove reverted run show so "
+    "start tell test there try until update use want we when why without write you 不 保 修 免 别 如 帮 我 望 检 理 "
+    "请",
 )
 
 
@@ -137,7 +150,7 @@ def _from_user(
         yield Fact("decision", clip(text, FACT_LENGTH), "user", span)
     problem = False
     for number, sentence in enumerate(asked.sentences[:24]):
-        text = _CONNECTIVE.sub("", strip_lead(sentence.text))
+        text = _unconnected(strip_lead(sentence.text))
         if decisions.by_user(text) or (answers_agent and number < 2 and decisions.bounds(text)):
             text = _placed(text, asked.sentences[:number], before, words)
             if text:
@@ -152,6 +165,11 @@ def _from_user(
             else words.pasted.format(line=asked.pasted)
         )
         yield Fact("error", clip(text, FACT_LENGTH), "user", None)
+
+
+def _unconnected(text: str) -> str:
+    connective = _CONNECTIVE.match(text)
+    return text[connective.end() :] if connective else text
 
 
 def _reports_problem(text: str) -> bool:
@@ -226,16 +244,11 @@ def _from_text(
             kind = "decision"  # the way that was taken, where one was asked for
         elif kind == "changed" and not written and wording.VERB.match(claim.text) is None:
             kind = "result"  # how things are, or would be
+        leads = whole and claim.final and first_result and not claim.item and claim.role != "next"
+        if kind is None and not leads:
+            continue
         text = _completed(claim, written, reading)
-        if (
-            kind is None
-            and whole
-            and claim.final
-            and first_result
-            and not claim.item
-            and claim.role != "next"
-            and text
-        ):
+        if kind is None and text:
             kind = "result"  # the lead of an answer is what came of the question
             if question and len(text) < (SHORT_ANSWER if text.isascii() else SHORT_ANSWER // 3):
                 text = words.context.format(text=text.rstrip(".。"), about=clip(question, 110))
@@ -254,7 +267,7 @@ def _from_text(
 def _completed(claim: Claim, written: tuple[str, ...], reading: Reading) -> str:
     """The claim's words made to stand alone, or ``""`` if that is not possible."""
     text = _ASIDE.sub("", claim.text) if "(" in claim.text else claim.text
-    if _IT_FAILS.match(text):
+    if text.startswith("It ") and _IT_FAILS.match(text):
         command = next(
             (acts.what(a) for a in reversed(reading.actions) if a.call.command and a.step < claim.step), ""
         )
@@ -271,7 +284,7 @@ def _completed(claim: Claim, written: tuple[str, ...], reading: Reading) -> str:
     place = place_of(claim.block) if claim.kind == "changed" and claim.block is not None else ""
     if place:
         return f"{place}: {text}" if place.lower() not in text.lower() else text
-    if len(written) == 1 and re.search(r"\w\.\w+$", written[0]):
+    if len(written) == 1 and _HAS_SUFFIX.search(written[0]):
         return f"{acts.shown(written[0])}: {text}"
     return text if len(text) >= PLACELESS or not written or claim.kind == "result" else ""
 
@@ -279,13 +292,18 @@ def _completed(claim: Claim, written: tuple[str, ...], reading: Reading) -> str:
 def _choose(facts: list[Fact]) -> tuple[Fact, ...]:
     """At most ``MAX_FACTS`` different ones: a fair share of each type, in the order given."""
     distinct: list[Fact] = []
-    seen: list[tuple[FactType, set[str]]] = []
-    for fact in facts:
-        bag = set(_WORDS.findall(fact.text.lower()))
-        if not bag or any(_same_kind(fact.type, kind) and _overlap(bag, other) for kind, other in seen):
+    seen: dict[str, list[set[str]]] = {}
+    kinds = [_SAYS_THE_SAME.get(fact.type, fact.type) for fact in facts]
+    for fact, kind in zip(facts, kinds, strict=True):
+        if _WORDS.search(fact.text) is None:
             continue
-        distinct.append(replace(fact, text=_ended(clip(fact.text, FACT_LENGTH - 1))))
-        seen.append((fact.type, bag))
+        if kinds.count(kind) > 1:
+            bag = _words_of(fact.text.lower())
+            others = seen.setdefault(kind, [])
+            if any(_overlap(bag, other) for other in others):
+                continue
+            others.append(bag)
+        distinct.append(Fact(fact.type, _ended(clip(fact.text, FACT_LENGTH - 1)), fact.source, fact.span))
     shares = dict(_SHARES)
     kept: list[int] = []
     for index, fact in enumerate(distinct):
@@ -300,9 +318,10 @@ def _choose(facts: list[Fact]) -> tuple[Fact, ...]:
     return tuple(distinct[index] for index in kept)
 
 
-def _same_kind(left: FactType, right: FactType) -> bool:
-    """Whether facts of these types can say the same: what changed and what came of it often do."""
-    return left == right or {left, right} <= {"changed", "result"}
+def _words_of(lower: str) -> set[str]:
+    if lower.isascii():
+        return set(lower.encode().translate(_SPACED).decode().split())
+    return set(_WORDS.findall(lower))
 
 
 def _overlap(left: set[str], right: set[str]) -> bool:

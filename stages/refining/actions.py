@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from stages.model import Fact, FactType
 from stages.refining import arguments, failures, shell
@@ -19,6 +20,7 @@ PATH_LENGTH = 60
 FACT_LENGTH = 280
 
 _TOKENS = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'|#?[\w.%$-]*\w[\w.%$-]*|[^\s\w]|\s+")
+_JOINS = re.compile(r"[&|;]")
 _NAME = re.compile(r"[A-Za-z_\u4e00-\u9fff][\w.-]*$")
 DEFINITION = re.compile(
     r"^[ \t]*(?:export\s+(?:default\s+)?|pub(?:\(\w+\))?\s+|public\s+|private\s+|protected\s+|static\s+"
@@ -32,7 +34,9 @@ DEFINITION = re.compile(
     re.MULTILINE,
 )
 _MD_TITLE = re.compile(r"^#\s+(.{2,100})$", re.MULTILINE)
-_COMMIT = re.compile(r"^\[[^\]\s]{1,100}(?: \(root-commit\))? ([0-9a-f]{7,40})\] (.{1,160})$", re.MULTILINE)
+_COMMIT = re.compile(
+    r"\[(?<=^\[)[^\]\s]{1,100}(?: \(root-commit\))? ([0-9a-f]{7,40})\] (.{1,160})$", re.MULTILINE
+)
 _TESTS = re.compile(
     r"((?:\d+ (?:failed|passed|skipped|errors?|warnings?|deselected"
     r"|xfailed)(?:, )?)+)(?: in [\d.]+s?)?|^[ \t]*Tests:?[ \t]+((?:\d+ (?:failed|passed|skipped"
@@ -42,6 +46,8 @@ _TESTS = re.compile(
     r"|^(OK \(\d+ tests?[^)\n]{0,40}\))",
     re.MULTILINE,
 )
+_COUNTS = re.compile(r" (?:failed|passed|skipped|error|warning|deselected|xfailed|total|passing|pass |test)")
+"""What stands in each count of tests."""
 _TEST_PROGRAM = re.compile(
     r"\b(?:pytest|test|vitest|jest|mocha|unittest|tox|nox|ctest|rspec|phpunit|playwright|check)\b|测试"
 )
@@ -128,7 +134,7 @@ def command_name(command: str) -> str:
     """A command line in a few words: the line itself when short, else the last program that matters."""
     line = command.strip()
     named = shell.programs(line)
-    if "\n" not in line and len(line) <= WORD_LENGTH and not re.search(r"[&|;]", line):
+    if "\n" not in line and len(line) <= WORD_LENGTH and not _JOINS.search(line):
         return line
     return ", ".join(named[-2:]) if named else clip(line.split("\n", 1)[0], WORD_LENGTH)
 
@@ -204,7 +210,7 @@ def _success(action: Action, words: Phrases, failed: set[str], last: bool) -> It
             commit.span() if action.first else None,
         )
     tests = None
-    if _TEST_PROGRAM.search(call.command):
+    if _COUNTS.search(call.outcome, max(0, len(call.outcome) - 2_000)) and _TEST_PROGRAM.search(call.command):
         for match in _TESTS.finditer(call.outcome[-2_000:]):
             tests = match
     if tests is not None:
@@ -253,11 +259,10 @@ def _answer(action: Action, words: Phrases) -> Iterator[Fact]:
 def _changes(action: Action, words: Phrases) -> list[Fact]:
     call = action.call
     path = shown(next(touch.path for touch in call.files if touch.op != "read"))
-    args = arguments.parse(call.args)
     if any(touch.op == "write" for touch in call.files):
-        about = _about_content(arguments.content(args), path)
+        about = _about_content(arguments.content(call.args), path)
         return [_fact("changed", words.created.format(path=path, what=about), action)] if about else []
-    texts = [text for edit in arguments.edits(args) if (text := describe_edit(edit, words))]
+    texts = [text for edit in arguments.edits(call.args) if (text := describe_edit(edit, words))]
     return [_fact("changed", f"{path}: {text}{words.stop}", action) for text in texts[:3]]
 
 
@@ -265,7 +270,7 @@ def _about_content(content: str, path: str) -> str:
     if path.endswith((".md", ".rst", ".txt")) or content.startswith("# "):
         title = _MD_TITLE.search(content[:2_000])
         return f"“{title[1].strip()}”" if title else ""
-    names = list(defined(content[:8_000]))
+    names = defined(content[:8_000])
     return ", ".join(names[: MAX_NAMES + 2])
 
 
@@ -323,7 +328,8 @@ def _line_change(old: str, new: str) -> str:
     before, after = old.split("\n"), new.split("\n")
     if len(before) != len(after) or len(before) > 60:
         return ""
-    differing = [(a.strip(), b.strip()) for a, b in zip(before, after, strict=True) if a.strip() != b.strip()]
+    stripped = ((a.strip(), b.strip()) for a, b in zip(before, after, strict=True))
+    differing = [pair for pair in stripped if pair[0] != pair[1]]
     if len(differing) != 1 or not all(differing[0]):
         return ""
     short = _token_change(*differing[0])
@@ -333,21 +339,32 @@ def _line_change(old: str, new: str) -> str:
     return f"{a} → {b}" if len(a) <= 90 and len(b) <= 90 else ""
 
 
-def defined(text: str) -> Iterator[str]:
+@lru_cache(maxsize=64)
+def defined(text: str) -> tuple[str, ...]:
     """Names that a piece of code defines, functions with ``()``, each once."""
-    seen = set()
-    for match in DEFINITION.finditer(text):
+    seen: dict[str, None] = {}
+    for match in at_lines(DEFINITION, text):
         name = match["fname"] or match["cname"] or match["vname"] or match["constant"]
         if match["vname"] and not match["arrow"] and not (match["vname"].isupper() or "export" in match[0]):
             continue  # a variable, of no interest outside
         name = f"{name}()" if match["fname"] or (match["arrow"] and "=>" in match["arrow"]) else name
-        if name not in seen:
-            seen.add(name)
-            yield name
+        seen.setdefault(name)
+    return tuple(seen)
+
+
+def at_lines(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """As ``finditer`` of a pattern that matches where lines begin only, which are quick to find."""
+    start = 0
+    while start >= 0:
+        match = pattern.match(text, start)
+        if match is not None:
+            yield match
+        line_end = text.find("\n", match.end() - 1 if match is not None else start)
+        start = line_end + 1 if line_end >= 0 else -1
 
 
 def _name_change(old: str, new: str, words: Phrases) -> str:
-    before, after = list(defined(old[:8_000])), list(defined(new[:8_000]))
+    before, after = defined(old[:8_000]), defined(new[:8_000])
     added = [name for name in after if name not in before]
     removed = [name for name in before if name not in after]
     parts = []

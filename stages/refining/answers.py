@@ -27,6 +27,7 @@ _EN_ORDINALS = {
     "four": 4,
     "five": 5,
 }
+_PART_END = re.compile(r"[\s;；](?:(?<=[\n;；])|(?<=[.!。！]\s))")
 _POLITE = re.compile(
     r"^(?:(?:ok(?:ay)?|yes|yep|yeah|sure|great|good|please|let's|lets|i(?:'d| would)? (?:like|prefer|want"
     r"|choose|pick|think)|go(?: ahead)?(?: and)? (?:with|for)|go|use|do|try|take|pick|choose|select"
@@ -129,7 +130,8 @@ class Answer:
 def resolve(message: str, answered: str | None) -> Answer | None:
     """The meaning of a message in the light of the text it answers, or ``None`` if it speaks for itself."""
     message = plain(message.strip()[: MAX_ANSWER + 240])
-    first = re.split(r"(?<=[.!。！])\s+|\n|[;；]", message, maxsplit=1)[0]
+    end = _PART_END.search(message)
+    first = message[: end.start()] if end else message
     if not message or len(first) > MAX_ANSWER:
         return None
     if answered and (numbers := _selected(first)):

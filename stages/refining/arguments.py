@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import NamedTuple
 
 import orjson
 
@@ -18,8 +20,7 @@ PATCH_KEYS = ("patch", "input", "diff")
 MAX_EDITS = 24
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(NamedTuple):
     """A replacement in a file; ``whole`` is false when a cap cut one of the two texts."""
 
     old: str
@@ -27,9 +28,10 @@ class Edit:
     whole: bool = True
 
 
-def parse(args: str) -> dict[str, object]:
+@lru_cache(maxsize=64)
+def parse(args: str) -> Mapping[str, object]:
     """The arguments as an object; of cut JSON, its string members (also nested ones, the first of each
-    name).
+    name). What a turn did is read from several sides, each call's arguments once.
     """
     try:
         value = orjson.loads(args)
@@ -54,7 +56,7 @@ def _unescape(text: str) -> str:
     )
 
 
-def first_text(args: dict[str, object], *keys: str) -> str:
+def first_text(args: Mapping[str, object], *keys: str) -> str:
     """The first of these members that is a text."""
     for key in keys:
         value = args.get(key)
@@ -63,19 +65,22 @@ def first_text(args: dict[str, object], *keys: str) -> str:
     return ""
 
 
-def edits(args: dict[str, object]) -> list[Edit]:
+@lru_cache(maxsize=64)
+def edits(args: str) -> tuple[Edit, ...]:
     """The replacements of an edit call: one pair, or a list of them (kimi-cli's ``edit``, MultiEdit's
     ``edits``).
     """
     found = []
-    for item in _edit_items(args):
+    parsed = parse(args)
+    whole = parsed.get("_cut") is None
+    for item in _edit_items(parsed):
         old, new = first_text(item, *OLD_KEYS), first_text(item, *NEW_KEYS)
         if old or new:
-            found.append(Edit(old, new, whole=args.get("_cut") is None))
-    return found[:MAX_EDITS]
+            found.append(Edit(old, new, whole))
+    return tuple(found[:MAX_EDITS])
 
 
-def _edit_items(args: dict[str, object]) -> list[dict[str, object]]:
+def _edit_items(args: Mapping[str, object]) -> list[Mapping[str, object]]:
     for key in ("edits", "edit"):
         value = args.get(key)
         if isinstance(value, dict):
@@ -85,9 +90,9 @@ def _edit_items(args: dict[str, object]) -> list[dict[str, object]]:
     return [args]
 
 
-def content(args: dict[str, object]) -> str:
+def content(args: str) -> str:
     """The text that a write call wrote, as far as the cap left it."""
-    return first_text(args, *CONTENT_KEYS)
+    return first_text(parse(args), *CONTENT_KEYS)
 
 
 _DIFF_PATH = re.compile(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from stages.model import Turn
 from stages.refining import failures, pasted
+from stages.refining.cues import Cued
 from stages.refining.filler import strip_lead
 from stages.refining.phrases import Phrases
 from stages.refining.prose import Sentence, blocks, clip, joined, plain, sentences, windows
@@ -16,17 +17,21 @@ from stages.refining.prose import Sentence, blocks, clip, joined, plain, sentenc
 ASK_LENGTH = 150
 MAX_SENTENCES = 40
 
-_REQUEST = re.compile(
-    r"[?？]\s*$|\b(?:please|can you|could you|let's|lets|we need|i need|i want|we want|i'd like|help me"
+_REQUEST = Cued(
+    r"\b(?:please|can you|could you|let's|lets|we need|i need|i want|we want|i'd like|help me"
     r"|make|fix|add|update|implement|create|write|change|remove|delete|explain|review|check|find|read|show"
     r"|give|tell|run|test|set up|build|deploy|move|rename|refactor|investigate|look|use|plan|figure|debug"
     r"|commit|push|merge|keep|start|begin|put|don't|do not|why|how|what)\b"
     r"|请|帮|把|改|加|修|删|写|看|查|为什么|怎么|如何|实现|添加|更新|解释|分析|重构|运行|测试|能不能|可以"
     r"|需要|想要|不要|用",
-    re.IGNORECASE,
+    "add begin build change check commit create debug delete deploy do don explain figure find fix give "
+    "help how implement investigate keep let lets like look make merge move need plan please push put "
+    "read refactor remove rename review run show start tell test up update use want what why write you 不 "
+    "么 何 修 写 删 加 可 实 帮 把 改 新 构 析 查 测 用 看 行 要 请 释",
 )
-_ASKS = re.compile(
-    r"[?？]|吗|^(?:is|are|does|do|did|can|could|should|will|was|were|has|have)\b", re.IGNORECASE
+_ASKS = Cued(
+    r"吗|^(?:is|are|does|do|did|can|could|should|will|was|were|has|have)\b",
+    "are can could did do does has have is should was were will 吗",
 )
 _ACK = re.compile(
     r"(?:(?:ok(?:ay)?|great|good|nice|perfect|cool|yes|yep|yeah|no|nope|thanks?|thank you|awesome|excellent"
@@ -49,6 +54,11 @@ _NOTICE = re.compile(
     re.MULTILINE,
 )
 _FENCED = re.compile(r"^```[^\n]*\n(.{0,4000}?)^```", re.MULTILINE | re.DOTALL)
+_FAILING = re.compile(
+    r"\d+ (?:errors?|problems?|failed)\b|^fatal: |^panic: |npm (?:ERR!|error)|\[ERROR\]|✖|⨯"
+    r"|^\W{0,4}(?:Uncaught |Unhandled )?Error: |^Failed to \w+",
+    re.MULTILINE,
+)
 _PASTED_PAIR = re.compile(r"[\"'][^\"'\n]{1,80}[\"']\s*:\s")
 _CLAUSE = re.compile(r"(?:because|but|so|since|that|which|因为|所以|但)\b", re.IGNORECASE)
 _CONTINUED = "This session is being continued from a previous conversation"
@@ -91,7 +101,11 @@ def ask(turn: Turn, asked: str, words: Phrases) -> Ask:
 
 def asks(text: str) -> bool:
     """Whether a request is a question."""
-    return _ASKS.search(text) is not None
+    return "?" in text or "？" in text or _ASKS.search(text) is not None
+
+
+def _requests(text: str) -> bool:
+    return text.rstrip().endswith(("?", "？")) or _REQUEST.search(text) is not None
 
 
 def _special(turn: Turn, opening: str, words: Phrases) -> Ask | None:
@@ -152,15 +166,7 @@ def _pasted(logs: list[str], asked: str) -> tuple[str, str]:
 
 
 def _failing(text: str) -> bool:
-    return (
-        re.search(
-            r"\d+ (?:errors?|problems?|failed)\b|^fatal: |^panic: |npm (?:ERR!|error)|\[ERROR\]|✖|⨯"
-            r"|^\W{0,4}(?:Uncaught |Unhandled )?Error: |^Failed to \w+",
-            text,
-            re.MULTILINE,
-        )
-        is not None
-    )
+    return _FAILING.search(text) is not None
 
 
 def _without_mentions(text: str) -> str:
@@ -177,9 +183,7 @@ def _short(said: list[Sentence]) -> str:
     whole = joined(texts[:6])
     if len(texts) <= 6 and len(whole) <= ASK_LENGTH:
         return whole
-    requests = [
-        index for index, text in enumerate(texts[:12]) if _REQUEST.search(text) and not _CLAUSE.match(text)
-    ]
+    requests = [index for index, text in enumerate(texts[:12]) if _requests(text) and not _CLAUSE.match(text)]
     first = requests[0] if requests else 0
     chosen = texts[first]
     for text in texts[first + 1 : first + 4]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from stages.model import FactType
 from stages.refining import decisions, wording
+from stages.refining.cues import holds
 from stages.refining.filler import impersonal, is_filler, is_hedged, strip_lead
 from stages.refining.passages import Passage, passages_of, sentence_case, separator_of, with_items
 from stages.refining.prose import CJK, Block, Sentence, blocks, clip, plain, windows
@@ -34,7 +36,8 @@ _OFFER = re.compile(
     r"\bknow\b|\b(?:if|when|once|after|whenever|until) (?:you|it)\b|\bhelp\b|\breport\b|你|您", re.IGNORECASE
 )
 
-ON_THE_WAY = wording.REASON_HINT | wording.CHOICE_HINT
+ON_THE_WAY = wording.REASON.whole | decisions.BY_AGENT.whole
+"""Words of which one stands in each diagnosis and choice."""
 MIN_LENGTH = 8
 POINTING_REACH = 80
 BARE = 50
@@ -51,8 +54,7 @@ HOWTO_RANK = 3
 TOLD_LENGTH = 220
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(NamedTuple):
     """A sentence worth keeping, in plain impersonal words; offsets are in the "text" source.
 
     ``final`` tells whether it stands in the turn's last say; ``role`` is what its section is about.
@@ -88,27 +90,30 @@ class Say:
     """
 
 
-def kind_of(text: str, role: str, item: bool, hints: int = wording.ALL_HINTS) -> FactType | None:
-    """The type of a claim by what it says; list items are held to more, since they often only illustrate."""
-    if role == "next" or (hints & wording.NEXT_HINT and wording.NEXT.search(text)):
+def kind_of(text: str, role: str, item: bool, within: str) -> FactType | None:
+    """The type of a claim by what it says; list items are held to more, since they often only illustrate.
+
+    ``within`` is the sentence of which the text is the impersonal part.
+    """
+    if role == "next" or wording.NEXT.search(text, within=within):
         return "next"
-    changed = hints & wording.CHANGED_HINT and not _SUPPOSES.match(text) and wording.CHANGED.search(text)
+    changed = _changed(text, within)
     if changed and changed.start() == 0:
         return "changed"
-    if hints & wording.REASON_HINT and wording.REASON.search(text):
+    if wording.REASON.search(text, within=within):
         return "reason"
     if changed:
         return "changed"
-    if (
-        not item
-        and hints & wording.ERROR_HINT
-        and wording.ERROR.search(text)
-        and not wording.CONDITIONAL.search(text)
-    ):
+    if not item and wording.ERROR.search(text, within=within) and not wording.CONDITIONAL.search(text):
         return "error"
-    if (not item or role == "conclusion") and hints & wording.RESULT_HINT and wording.RESULT.search(text):
+    if (not item or role == "conclusion") and wording.RESULT.search(text, within=within):
         return "result"
     return None
+
+
+def _changed(text: str, within: str) -> re.Match[str] | None:
+    found = wording.CHANGED.search(text, within=within)
+    return found if found is None or _SUPPOSES.match(text) is None else None
 
 
 def is_self_contained(text: str) -> bool:
@@ -125,7 +130,7 @@ def on_the_way(parts: Iterable[Said]) -> Iterator[Claim]:
     """Diagnoses and choices in texts before the last one; guesses are left out."""
     for part in parts:
         for offset, window in windows(part.text):
-            if not wording.hints(window) & ON_THE_WAY:
+            if not holds(window, ON_THE_WAY):
                 continue
             passages = passages_of(blocks(window, part.start + offset))
             for claim in _claims(passages, part.step, final=False):
@@ -157,13 +162,19 @@ def last_say(parts: tuple[Said, ...]) -> tuple[Say, int]:
 
 def _announcement(text: str) -> str:
     last = text.strip()[-600:].rsplit("\n", 1)[-1]
+    if not _may_announce(last):
+        return ""
     before = _SENTENCE_END.match(last, 0, max(0, len(last) - 1))
     last = last[before.end() :] if before else last
-    lower = last.lower()
-    if not any(mark in lower for mark in _ANNOUNCING):
+    if not _may_announce(last):
         return ""
     match = _ANNOUNCED.search(plain(last))
     return match[1] if match and not _OFFER.search(match[1]) else ""
+
+
+def _may_announce(text: str) -> bool:
+    lower = text.lower()
+    return any(mark in lower for mark in _ANNOUNCING)
 
 
 def _claims(passages: list[Passage], step: int, final: bool) -> list[Claim]:
@@ -175,7 +186,7 @@ def _claims(passages: list[Passage], step: int, final: bool) -> list[Claim]:
         parent = parents.get(passage.block.parent)
         if passage.block.kind == "item" and parent is not None and parent.block.level < passage.block.level:
             continue  # a detail of an item that is told itself
-        if not final and not wording.hints(passage.block.text) & ON_THE_WAY:
+        if not final and not holds(passage.block.text, ON_THE_WAY):
             continue
         previous: Sentence | None = None
         for sentence in passage.sentences:
@@ -196,7 +207,7 @@ def _explained(claim: Claim, sentence: Sentence) -> Claim:
         return claim
     if len(claim.text) + len(sentence.text) >= CLAIM_LENGTH or sentence.text.endswith((":", "：")):
         return claim
-    return replace(claim, text=f"{claim.text} {sentence.text}", end=sentence.end)
+    return claim._replace(text=f"{claim.text} {sentence.text}", end=sentence.end)
 
 
 def _claim(
@@ -205,14 +216,13 @@ def _claim(
     raw = strip_lead(sentence.text)
     if len(raw) < MIN_LENGTH:
         return None
-    hints = wording.hints(raw)
-    decides = bool(hints & wording.CHOICE_HINT) and decisions.by_agent(raw)
+    decides = decisions.by_agent(raw)
     if not decides and (is_filler(raw) or wording.VACUOUS.match(raw)):
         return None
     passage = passages[at]
     text, start, end = impersonal(raw), sentence.start, sentence.end
     item = passage.block.kind == "item"
-    kind = _item_kind(text, passage.role, hints) if item else kind_of(text, passage.role, False, hints)
+    kind = _item_kind(text, passage.role, raw) if item else kind_of(text, passage.role, False, raw)
     if not final and kind != "reason" and not decides:
         return None  # on the way only diagnoses and choices are kept
     standing = is_self_contained(text) and wording.POINTING.search(text, 0, POINTING_REACH) is None
@@ -230,12 +240,12 @@ def _claim(
     return Claim(kind, text, start, end, step, final, passage.role, decides, item, standing, block)
 
 
-def _item_kind(text: str, role: str, hints: int) -> FactType | None:
+def _item_kind(text: str, role: str, within: str) -> FactType | None:
     """The type of a list item: by what follows its label ("Return type: changed …"), if it has one."""
     label, _, rest = text.partition(": ")
     if rest and len(label) < LABEL_LENGTH and wording.VERB.match(rest):
         return "changed"
-    return kind_of(text, role, True, hints)
+    return kind_of(text, role, True, within)
 
 
 def _outcome(passages: list[Passage], *, polar: bool = False) -> tuple[list[str], bool]:
@@ -272,8 +282,10 @@ def _outcome(passages: list[Passage], *, polar: bool = False) -> tuple[list[str]
 
 
 def _is_strong(text: str) -> bool:
+    if wording.STRONG.search(text) is None:
+        return False
     lower = text.lower()
-    return any(word in lower for word in wording.STRONG_WORDS) and wording.STRONG.search(text) is not None
+    return any(word in lower for word in wording.STRONG_WORDS)
 
 
 def _is_lesser(text: str) -> bool:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 
 from stages.refining import designs
+from stages.refining.cues import Cued, words_of
 
-_CHOICE_USER = re.compile(
+_CHOICE_USER = Cued(
     r"\b(?:let(?:'s|’s|s| us) (?:just |then |rather |instead |only |actually ){0,2}(?:go with|use"
     r"|stick (?:with|to)|keep|adopt|drop|avoid|not\b|do it (?:the|with|as)|switch|call it|make it|rename)"
     r"|(?:we|i)(?:'ll| will|'re going to| are going to|'m going to| am going to)? (?:just |now |always "
@@ -47,7 +48,9 @@ _CHOICE_USER = re.compile(
     r"|it)\b[^.?!\n]{0,30}\blater|leave it as (?:it )?is|keep it as (?:it )?is"
     r"|(?:do )?not worry about\b[^.?!\n]{2,60}for now"
     r"|(?:only|just) (?:support|use|allow|target|do|keep)\b[^.?!\n]{2,60}\bfor now)",
-    re.IGNORECASE,
+    "always approach design favor favour focus focusing go i idea instead just keep leave let lets make "
+    "more must never now only option over plan proposal put rather rule should solution start starting "
+    "stick we worry would",
 )
 _BOUND = re.compile(
     r"\b(?:in the background|by default|at (?:most|least)|no (?:more|later|longer) than|up to \d|(?:before"
@@ -69,14 +72,14 @@ _IMPERATIVE = re.compile(
     r"|(?:那就?|就|把|先|再)?(?:改|用|设|限|缓存|保留|重试|每|放|存|记|删)",
     re.IGNORECASE,
 )
-_OPEN = re.compile(
+_OPEN = Cued(
     r"^(?:(?:so|and|but|ok|then)[, ]+)*(?:what if|what (?:do|should|can) we do|how (?:do|should"
     r"|can|could|would) we"
     r"|how should \w+|should (?:we|it|this)|which (?:one|of|way|approach)|do we (?:need"
     r"|want))\b"
     r"|where (?:should|shall|do) (?:we|it|i) (?:keep|put|store|save)\b"
     r"|(?:放|存|写|建|部署)(?:在|到)?哪|怎么办|怎么(?:处理|防|避免|限|存)|(?:要不要|该不该|应该)|如何(?:处理|避免|防|解决|限|存)|哪(?:个|种)",
-    re.IGNORECASE,
+    "do how shall should what which 不 何 哪 怎 该",
 )
 _REPAIR = re.compile(r"\b(?:fix|error|fails?|failing|broken|bug|wrong)\b|报错|失败|修|错误|崩", re.IGNORECASE)
 _TAG = re.compile(r"[, ]+(?:unless [^?？]{3,60}|ok(?:ay)?|right|yes|please)[?？]+\s*$", re.IGNORECASE)
@@ -90,7 +93,7 @@ _OUGHT = re.compile(
     r"|(?:必须|只能|一律|不得|不许)[^。？?\n]{2,80}(?:[：；，]|——)[^。？?\n]{0,30}(?:现在|改|已)",
     re.IGNORECASE,
 )
-_CHOICE_AGENT = re.compile(
+BY_AGENT = Cued(
     r"\b(?:(?:i|we)(?:'ve| have)? (?:decided|chose|chosen|opted|settled on|went with|picked|agreed)\b"
     r"|(?:decided|chose|opted|agreed) (?:to|on|for|against|not to)\b|(?:^|[:;] )(?:went|going) with\b|(?:^"
     r"|[:.;] )(?:decision|decided|chosen approach|design decision|our choice)(?: made)?: "
@@ -107,9 +110,13 @@ _CHOICE_AGENT = re.compile(
     r"|instead of)\b[^.?!\n]{2,80}"
     r"\b(?:because|since|so that)\b"
     r"|(?:stick|stuck|sticking) with\b[^.?!\n]{2,100}\b(?:because|since|as|instead|rather)\b)",
-    re.IGNORECASE,
+    "agreed choice chose chosen decided decision favor favour going instead ll longer migrated moved "
+    "opted picked rather replaced settled stick sticking stuck switched went will",
+    whole="decided chose chosen opted settled went going picked agreed decision instead rather favor favour "
+    "longer stick stuck sticking because since over so as switched moved migrated replaced choice "
+    "approach",
 )
-_CHOICE_ZH = re.compile(
+_CHOICE_ZH = Cued(
     r"(?:我们?|咱们?|那|就|最终|最后|所以|已经?|一致|还是|现在)?(?:决定(?!性|因素|于|权|是否|要不要|怎么"
     r"|如何|不了|一下)|敲定|拍板|选定|定下来)"
     r"|(?:就|还是|改|统一|全部|一律|直接|干脆|先|只|最终|最后|仍然?|继续)(?:采用|选用|使用|用|走|按"
@@ -129,6 +136,8 @@ _CHOICE_ZH = re.compile(
     r"|就这么定|就这样|定了|OK|ok|同意)|(?:就|按)(?:这么|这样|这个方案|你说的|你的方案|上面的方案)(?:定|办"
     r"|做|来|吧|执行)|同意(?:这个|你的|采用|用|方案)|(?:先|暂时|暂)不(?:做|管|改|动|支持|处理|考虑|引入|加|发布|上线|合并|发|提交|开|启用"
     r"|用|上|要)",
+    "一 不 做 别 只 同 定 就 思 按 换 放 板 案 用 禁 计 走 选 都 须",
+    cased=True,
 )
 _NOT = re.compile(
     r"\?\s*$|？\s*$|^(?:should|shall|do|does|did|can|could|would|will|is|are|what|which|why|how|when|where"
@@ -165,9 +174,8 @@ _ACTS = re.compile(
     re.IGNORECASE,
 )
 
-_WORD = re.compile(r"[a-z]+")
 _USER_WORDS = frozenset(
-    _WORD.findall(
+    words_of(
         "use using gonna keep keeping adopt adopting drop dropping avoid let lets switch switching call rename "
         "decided decide chose choose opt opted settle settled standardize standardise stick instead rather "
         "favor favour over want need shouldn should must never always rule now more approach plan option "
@@ -189,7 +197,7 @@ def by_user(sentence: str) -> bool:
     if len(sentence) > MAX_LENGTH or sentence.endswith((":", "：")):
         return False
     sentence = _TAG.sub("", sentence) if sentence.endswith(("?", "？")) else sentence
-    words = _WORD.findall(sentence.lower())
+    words = words_of(sentence)
     chosen = (
         (not _USER_WORDS.isdisjoint(words) and _CHOICE_USER.search(sentence))
         or designs.settles(sentence, words)
@@ -230,5 +238,5 @@ def by_agent(sentence: str) -> bool:
     """
     if len(sentence) > MAX_LENGTH:
         return False
-    chosen = _CHOICE_AGENT.search(sentence) or (not sentence.isascii() and _CHOICE_ZH.search(sentence))
+    chosen = BY_AGENT.search(sentence) or (not sentence.isascii() and _CHOICE_ZH.search(sentence))
     return bool(chosen) and _NOT.search(sentence) is None and _ACTS.match(sentence) is None

@@ -89,10 +89,11 @@ _KINDS = (
         r"|gave up on)\b(?= \w)(?! (?:a|an|some|my) (?:comment|file|doc|document|text|line|word|item|row)\b)",
     ),
 )
+_CUES = frozenset().union(*(needed for needed, _ in _KINDS))
 
 
 def settles(sentence: str, words: Collection[str]) -> bool:
     """Whether a sentence settles a design. ``words`` are its words in lower case, without apostrophes."""
-    return any(
+    return not _CUES.isdisjoint(words) and any(
         not needed.isdisjoint(words) and pattern.search(sentence) is not None for needed, pattern in _KINDS
     )

@@ -5,17 +5,22 @@ alone.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+
+from stages.refining.cues import fold
 
 NAME_LENGTH = 160
 """Characters of one normalised error."""
 _MAX_TEXT = 8_000
 MAX_LINES = 60
 
+_EXCEPTION_KINDS = (
+    "Error", "Exception", "Interrupt", "Warning", "Exit", "Panic", "NotFound", "Timeout", "Denied",
+)  # fmt: skip
 _EXCEPTION = re.compile(
     r"^(?:\[\w+\] |Uncaught |Unhandled |E +|[ \t]*Caused by: |Exception in thread \"[^\"\n]{0,80}\" "
     r"|\S{0,80}: (?=[A-Z]))?"
-    r"((?:[A-Za-z_]\w*\.){0,6}[A-Z]\w*(?:Error|Exception|Interrupt|Warning|Exit|Panic|NotFound|Timeout"
-    r"|Denied))"
+    rf"((?:[A-Za-z_]\w*\.){{0,6}}[A-Z]\w*(?:{'|'.join(_EXCEPTION_KINDS)}))"
     r"(?: \[(\w+)\])?(?:: ?(.{0,300}))?$",
     re.MULTILINE,
 )
@@ -40,11 +45,12 @@ _HTTP = re.compile(
     r"|^(?:Error:? )?([45]\d\d) (?:invalid|bad|error)\b",
     re.IGNORECASE | re.MULTILINE,
 )
+_CODED = re.compile(
+    r"^.{0,200}\berror (?:TS\d{3,5}): .{1,300}$|^.{0,40}error\[E\d{4}\]: .{1,300}$", re.MULTILINE
+)
 _LINT = re.compile(r"^[ \t]*\d+:\d+[ \t]+error[ \t]+.{1,200}?[ \t]{2,}(\S{2,80})[ \t]*$", re.MULTILINE)
 _EXIT = re.compile(
-    r"(?:Command failed with exit code|exit(?:ed)?(?: with)?(?: non-zero)?(?: status| code)?|exitCode"
-    r"|returned)[:= ]+(\d{1,3})\b",
-    re.IGNORECASE,
+    r"(?:exit(?:ed)?(?: with)?(?: non-zero)?(?: status| code)?|exitcode|returned)[:= ]+(\d{1,3})\b"
 )
 _FAILED_TEST = re.compile(
     r"^(?:FAILED|ERROR) (\S{3,140})(?: - (.{1,160}))?$|^--- FAIL: (\S{2,100})|^[ \t]*● (.{3,120})$",
@@ -54,10 +60,9 @@ _SAYS = re.compile(
     r"^(?:[\w./@-]{1,60}: )?(?:fatal|error|panic|failed|failure|abort(?:ed)?|cannot|can't|could not"
     r"|unable to|no such|permission denied|not found|invalid"
     r"|unknown|unexpected|missing|undefined|refused|timed? ?out|denied)\b|(?:command not found"
-    r"|No such file or directory|Permission denied|does not exist|not found"
-    r"|already exists|already in use|Connection refused|No space left|timed out|cannot access"
+    r"|no such file or directory|permission denied|does not exist|not found"
+    r"|already exists|already in use|connection refused|no space left|timed out|cannot access"
     r"|is not recognized|must be|not allowed|is required)",
-    re.IGNORECASE,
 )
 _NOISE = re.compile(
     r"^(?:\s*$|\s*[➜$❯»] |Command failed with exit code|npm (?:ERR!|error) (?:A complete log|path|workspace"
@@ -65,13 +70,16 @@ _NOISE = re.compile(
     r"|npm (?:warn|notice)|> |\s*~+\^?|\[?\d+/\d+\]|(?:Exit|exit) code|node:internal|Node\.js v|\s*$"
     r"|<[a-z_]+>$|(?:npm (?:ERR!|error) )?file:///|error Command failed|Error:\s*$|ELIFECYCLE)"
 )
-_REJECTED = re.compile(
-    r"was not run because the user rejected|user doesn't want to proceed with this tool use"
-    r"|rejected (?:by the user|the approval)|was rejected by the user|Request interrupted by user",
-    re.IGNORECASE,
+_REJECTED = (
+    "was not run because the user rejected",
+    "user doesn't want to proceed with this tool use",
+    "rejected by the user",
+    "rejected the approval",
+    "request interrupted by user",
 )
 _ANSI = re.compile(r"\x1b?\[\d{1,3}(?:;\d{1,3})*m")
 _WHERE = re.compile(r"(?:(?<=\s)|^)(?:/[\w.@+-]+){2,}/(?=[\w.@+-])")
+_NPM = re.compile(r"^npm (?:ERR!|error)\s+(?:notarget |code (?=E))?")
 _SPACE = re.compile(r"\s+")
 
 _SAY_WORDS = (
@@ -90,12 +98,13 @@ def _uncoloured(text: str) -> str:
 
 def was_rejected(text: str) -> bool:
     """Whether a failed call failed because the user said no."""
-    return _REJECTED.search(text[:600]) is not None
+    head = fold(text[:600])
+    return any(said in head for said in _REJECTED)
 
 
 def exit_code(text: str) -> int | None:
     """The last non-zero exit code that a text tells of."""
-    codes = [int(match[1]) for match in _EXIT.finditer(text[-_MAX_TEXT:])]
+    codes = [int(match[1]) for match in _EXIT.finditer(fold(text[-_MAX_TEXT:]))]
     return next((code for code in reversed(codes) if code), None)
 
 
@@ -106,12 +115,10 @@ def decisive(text: str, *, strict: bool = False) -> str:
     one.
     """
     text = _uncoloured(text[-_MAX_TEXT:])
-    coded = re.search(
-        r"^.{0,200}\berror (?:TS\d{3,5}): .{1,300}$|^.{0,40}error\[E\d{4}\]: .{1,300}$", text, re.MULTILINE
-    )
+    coded = _CODED.search(text) if "error TS" in text or "error[E" in text else None
     if coded:
         return _tidy(re.sub(r"^.*?\berror (TS\d+|\[E\d+\])", r"\1", coded[0]))
-    exceptions = list(_EXCEPTION.finditer(text))
+    exceptions = list(_exceptions(text))
     if exceptions:
         return _named(
             exceptions[-1] if text.lstrip().startswith("Traceback") or "Traceback" in text else exceptions[0]
@@ -123,13 +130,13 @@ def decisive(text: str, *, strict: bool = False) -> str:
     if test:
         return _tidy(test[0])
     lines = [line for line in text.split("\n")[:MAX_LINES] if not _NOISE.match(line)]
-    said = next((line for line in lines if _may_say(line) and _SAYS.search(line)), "")
+    said = next((line for line in lines if _says(line)), "")
     return _tidy(said or (lines[0] if lines and not strict else ""))
 
 
-def _may_say(line: str) -> bool:
+def _says(line: str) -> bool:
     lower = line.lower()
-    return any(word in lower for word in _SAY_WORDS)
+    return any(word in lower for word in _SAY_WORDS) and _SAYS.search(fold(line)) is not None
 
 
 def _named(match: re.Match[str]) -> str:
@@ -138,7 +145,8 @@ def _named(match: re.Match[str]) -> str:
 
 
 def _tidy(line: str) -> str:
-    line = re.sub(r"^npm (?:ERR!|error)\s+(?:notarget |code (?=E))?", "", line.strip())
+    line = line.strip()
+    line = _NPM.sub("", line) if line.startswith("npm ") else line
     line = _WHERE.sub("", _SPACE.sub(" ", line)).rstrip(" .")
     return line if len(line) <= NAME_LENGTH else line[: NAME_LENGTH - 1].rstrip() + "…"
 
@@ -192,4 +200,8 @@ def _is_code(text: str, match: re.Match[str]) -> bool:
 
 def exceptions(text: str) -> list[str]:
     """Exception lines (``OSError: [Errno 98] Address already in use``) that begin a line of a text."""
-    return list(dict.fromkeys(_named(match) for match in _EXCEPTION.finditer(text[:_MAX_TEXT])))
+    return list(dict.fromkeys(map(_named, _exceptions(text[:_MAX_TEXT]))))
+
+
+def _exceptions(text: str) -> Iterable[re.Match[str]]:
+    return _EXCEPTION.finditer(text) if any(kind in text for kind in _EXCEPTION_KINDS) else ()

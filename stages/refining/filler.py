@@ -8,6 +8,7 @@ import re
 from functools import lru_cache
 
 from stages.refining import wording
+from stages.refining.cues import Cued
 
 _INTERJECTION = re.compile(
     r"(?:(?:great|perfect|excellent|awesome|wonderful|fantastic|nice|good|cool|sure(?: thing)?|certainly"
@@ -24,6 +25,9 @@ _INTERJECTION = re.compile(
 )
 _INTERJECTS = frozenset("acdefghimnoprstuwyACDEFGHIMNOPRSTUWY好行可没明了收嗯当太完不搞抱对你您确是谢")
 """The first letters of all interjections."""
+_OPENINGS = "ab ac ah al aw ce co do ex fa go gr hm my ni no of oh ok pe ri so su th un wa we wo ye yo"
+_INTERJECTS_ENGLISH = frozenset((*_OPENINGS.split(), "i "))
+"""How they begin in English, in two letters."""
 _ONLY = re.compile(
     r"(?:great|perfect|excellent|awesome|wonderful|fantastic|nice|good|cool|sure(?: thing)?|certainly"
     r"|absolutely"
@@ -85,7 +89,9 @@ _LEADING_SUCCESS = re.compile(r"(?:successfully|all set[:,]?|finally,) ", re.IGN
 _LEADING_ZH = re.compile(
     r"(?:那就|那么，?|我(?:们)?(?=已|把|将|在|对|给|重|新|修|改|加|增|删|用|采|发|确认)|现在，?(?=已))"
 )
-_HEDGES = re.compile(
+_LEADS = frozenset("iIİıwWsSſaAfF那我现")
+"""The first letters of all speakers."""
+_HEDGES = Cued(
     r"\b(?:might|may(?!\s+\d)|maybe|perhaps|possibly|probably|likely|could be|i think|i believe|i suspect"
     r"|seems?|appears?"
     r"|not sure"
@@ -93,16 +99,28 @@ _HEDGES = re.compile(
     r"|let's see|assuming"
     r"|identify (?:if|where|whether|why)"
     r"|if the (?:issue|problem|cause))\b|可能|也许|大概|或许|估计|似乎|好像|应该是|我猜|我怀疑|不确定",
-    re.IGNORECASE,
+    "appear appears assuming believe cause could identify issue likely may maybe might perhaps possibly "
+    "probably problem see seem seems should sure suspect think 乎 估 好 怀 概 猜 确 能 许 该",
 )
+
+_ANNOUNCE_OPENINGS = (
+    "ag al an ar ba ca ch co do fe fi ha he ho if in is ju le lo ne no ok pl re ru se sh so st te th ti to tr us ve "
+    "wa we wh wo"
+)
+_ANNOUNCES_FROM = frozenset((*_ANNOUNCE_OPENINGS.split(), "i ", "i'", "i’"))
+"""How English announcements begin, in two letters."""
 
 ONLY_LENGTH = 60
 """Longer sentences are never a bare acknowledgement."""
 
 
+@lru_cache(maxsize=1_024)
 def strip_lead(sentence: str) -> str:
     """Without acknowledgements in front ("Perfect! I've added …", "好的，…")."""
     if sentence[:1] not in _INTERJECTS:
+        return sentence
+    begin = sentence[:2]
+    if begin.isascii() and begin.lower() not in _INTERJECTS_ENGLISH:
         return sentence
     for _ in range(3):
         match = _INTERJECTION.match(sentence)
@@ -112,17 +130,18 @@ def strip_lead(sentence: str) -> str:
     return sentence
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=1_024)
 def is_filler(sentence: str) -> bool:
     """Whether a plain sentence says nothing that is worth keeping. Decisions must be looked for before."""
     sentence = strip_lead(sentence.strip())
     if len(sentence) <= ONLY_LENGTH and _ONLY.fullmatch(sentence):
         return True
-    if not any(char.isalnum() for char in sentence):
+    if not sentence[:1].isalnum() and not any(map(str.isalnum, sentence)):
         return True
-    return bool(
-        _ANNOUNCES.match(sentence.lower()[:240]) or (not sentence.isascii() and _ANNOUNCES_ZH.match(sentence))
-    )
+    lower = sentence.lower()[:240]
+    if lower[:2] in _ANNOUNCES_FROM and _ANNOUNCES.match(lower):
+        return True
+    return not sentence.isascii() and _ANNOUNCES_ZH.match(sentence) is not None
 
 
 def is_hedged(sentence: str) -> bool:
@@ -130,10 +149,12 @@ def is_hedged(sentence: str) -> bool:
     return _HEDGES.search(sentence) is not None
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=1_024)
 def impersonal(sentence: str) -> str:
     """Without the speaker: "I've successfully added X" → "Added X", "我已经把…" → "已经把…"."""
     sentence = strip_lead(sentence)
+    if sentence[:1] not in _LEADS:
+        return sentence
     match = _LEADING_AGENT.match(sentence) or _LEADING_SUCCESS.match(sentence) or _LEADING_ZH.match(sentence)
     if match is None:
         return sentence

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from stages.refining.actions import defined
+from stages.refining.actions import at_lines, defined
 
-_SPAN = re.compile(r"(?<!`)`([^`\n]{2,80})`(?!`)")
-_CALL = re.compile(r"(?<![\w./])([A-Za-z_]\w{1,60}(?:\.[A-Za-z_]\w{1,60}){0,2})\(\)")
+_SPAN = re.compile(r"`(?<!``)([^`\n]{2,80})`(?!`)")  # first a letter: a search skips all else
+_CALLED = re.compile(r"(?<![\w./])[A-Za-z_]\w{1,60}(?:\.[A-Za-z_]\w{1,60}){0,2}\Z")
+_CALLED_LENGTH = 185
 _FENCE = re.compile(r"^(```|~~~)[^\n]*\n.*?(?:^\1[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
 _SYMBOL = re.compile(
     r"(?:--[a-z][\w-]{1,40}"
@@ -42,8 +43,7 @@ _KEYWORDS = {
     "left", "right", "bottom", "lambda",
 }  # fmt: skip
 _URL = re.compile(
-    r"(?<![\w@])(https?"
-    r"|wss?)://(?:[^\s/@<>\"'`]{1,200}@)?([A-Za-z0-9\[][\w.:%\]-]{1,200})((?:/[^\s?#<>\"'`\u3000-\u303f\uff00-\uffef\u4e00-\u9fff]{0,400})?)"
+    r"[hw](?<![\w@][hw])(?:(?<=h)ttps?|(?<=w)ss?)://(?:[^\s/@<>\"'`]{1,200}@)?([A-Za-z0-9\[][\w.:%\]-]{1,200})((?:/[^\s?#<>\"'`\u3000-\u303f\uff00-\uffef\u4e00-\u9fff]{0,400})?)"
 )
 _REPO_ISSUE = re.compile(
     r"https?://(?:www\.)?(?:github|gitlab|gitee)\.com/([\w.-]{1,60}/[\w.-]{1,80})/(?:-/)?(?:issues|pull"
@@ -60,23 +60,14 @@ _NO_ISSUE = re.compile(
     re.IGNORECASE,
 )
 _NUMBERED = re.compile(
-    r"\bGH-(\d{1,6})\b|\b(?:PR|MR|pull request|[Ii]ssue)s?(?: number| no\.?)? ?!?(\d{1,6})\b(?!\s*(?:issues"
-    r"|bugs|prs|errors|%|x\b|times|files|\.\d))|(?:议题|问题单|工单|合并请求)\s*(\d{1,6})"
+    r"[GPMpIi议问工合](?:(?<=\bG)H-(\d{1,6})\b"
+    r"|(?:(?<=\b[PM])R|(?<=\bp)ull request|(?<=\b[Ii])ssue)s?(?: number| no\.?)? ?!?(\d{1,6})\b(?!\s*(?:issues"
+    r"|bugs|prs|errors|%|x\b|times|files|\.\d))"
+    r"|(?:(?<=议)题|(?<=问)题单|(?<=工)单|(?<=合)并请求)\s*(\d{1,6}))"  # first a class: a search skips all else
 )
 _ISSUE_WORDS = (
-    "GH-",
-    "PR ",
-    "PR!",
-    "MR",
-    "ssue",
-    "ull request",
-    "/pull",
-    "/merge_requests/",
-    "议题",
-    "问题单",
-    "工单",
-    "合并请求",
-)
+    "GH-", "PR ", "PR!", "MR", "ssue", "ull request", "/pull", "/merge_requests/", "议题", "问题单", "工单", "合并请求",
+)  # fmt: skip
 _GH = re.compile(
     r"\bgh (?:pr|issue) (?:view|checkout|merge|comment|close|diff|edit|review|reopen|ready|checks"
     r"|develop)\s+(?:--?[\w-]+[= ]?\S*\s+){0,3}(\d{1,6})\b"
@@ -94,10 +85,12 @@ def symbols(text: str) -> Iterator[str]:
             name = match[1].strip()
             if _SYMBOL.match(name) and _is_symbol(name):
                 yield name.removesuffix("()")
-    if "()" in text:
-        for match in _CALL.finditer(text):
-            if not _FILE.search(match[1]):
-                yield match[1]
+    at = text.find("()")
+    while at >= 0:
+        called = _CALLED.search(text, max(0, at - _CALLED_LENGTH), at)
+        if called is not None and not _FILE.search(called[0]):
+            yield called[0]
+        at = text.find("()", at + 2)
 
 
 def _is_symbol(name: str) -> bool:
@@ -120,7 +113,7 @@ def changed_names(old: str, new: str) -> Iterator[str]:
     changed = "\n".join(lines)
     names = list(defined_names(changed))
     yield from names
-    for match in _ASSIGNED.finditer(changed):
+    for match in at_lines(_ASSIGNED, changed):
         name = match[1]
         if (
             name.lower() not in _KEYWORDS
@@ -135,16 +128,15 @@ def urls(text: str) -> Iterator[str]:
     if "://" not in text:
         return
     for match in _URL.finditer(text):
-        path = match[3].rstrip(".,;:!?)]}*_\\")
-        host = match[2].rstrip(".:")
+        path = match[2].rstrip(".,;:!?)]}*_\\")
+        host = match[1].rstrip(".:")
         if "." in host or host.startswith(("localhost", "[")) or ":" in host:
-            yield f"{match[1]}://{host.lower()}{path}"
+            scheme = match[0].partition(":")[0]
+            yield f"{scheme}://{host.lower()}{path}"
 
 
 def issues(text: str) -> Iterator[str]:
-    """``#12``, or ``owner/repo#12`` where the repository is named."""
-    if "#" not in text and not any(word in text for word in _ISSUE_WORDS):
-        return
+    """``#12``, or ``owner/repo#12`` where the repository is named, in a text that ``may_name_issues``."""
     if "```" in text:
         text = _FENCE.sub("", text)
     for match in _REPO_ISSUE.finditer(text):
@@ -160,6 +152,12 @@ def issues(text: str) -> Iterator[str]:
             yield f"#{number}"
 
 
+def may_name_issues(text: str) -> bool:
+    """Whether a text holds a word by which issues are named; most hold none."""
+    return "#" in text or any(word in text for word in _ISSUE_WORDS)
+
+
 def issues_of_command(command: str) -> Iterator[str]:
     """Numbers that the GitHub command line was called with."""
-    return (f"#{int(match[1])}" for match in _GH.finditer(command[:4_000]))
+    if "gh " in command:
+        yield from (f"#{int(match[1])}" for match in _GH.finditer(command[:4_000]))

@@ -19,6 +19,9 @@ _INSTALLS = {
     ("composer", "require"), ("pipx", "install"), ("conda", "install"), ("uv tool", "install"),
     ("apk", "add"), ("dnf", "install"), ("yum", "install"), ("dotnet add", "package"),
 }  # fmt: skip
+_ADDS = re.compile(r"install|add|remove|get|require| i\b|['\"\\\t]")
+"""What every line holds that names packages; quotes and backslashes may hide it."""
+_PYTHON = re.compile(r"python[\d.]*$")
 _VALUE_FLAGS = {
     "-r",
     "--requirement",
@@ -43,6 +46,7 @@ _VALUE_FLAGS = {
     "--extra",
     "--optional",
 }
+_REQUIREMENTS = re.compile(r"requirements[\w.-]*\.(?:txt|in)$")
 _NAME = re.compile(r"(?:@[\w.-]+/)?[A-Za-z0-9][\w.-]*(?:/[\w.-]+)*")
 _JSON_DEPENDENCY = re.compile(
     r"\"((?:@[\w.-]+/)?[a-z0-9][\w.-]*)\"\s*:\s*\"(?:[\^~>=<]*\d[^\"]*|workspace:[^\"]*|latest|\*"
@@ -92,12 +96,14 @@ _OWN = re.compile(r"^(?:\.|/|@/|~/|#|src/|app/|node:|bun:)|\.\w{1,4}$")
 
 def packages_of_command(command: str) -> Iterator[str]:
     """What an install, add or remove command names."""
+    if _ADDS.search(command) is None:
+        return
     for simple in shell.simple_commands(command):
         words = shell.program_words(simple.words)
         if len(words) < 2:
             continue
-        program = posixpath.basename(words[0])
-        if re.match(r"python[\d.]*$", program) and words[1:3] == ["-m", "pip"]:
+        program = words[0].rpartition("/")[2]
+        if _PYTHON.match(program) and words[1:3] == ["-m", "pip"]:
             words, program = words[2:], "pip"
         rest = shell.after_flags(words, program)
         if len(rest) > 1 and (f"{program} {rest[0]}", rest[1]) in _INSTALLS:
@@ -129,8 +135,7 @@ def packages_of_edit(path: str, args: str) -> Iterator[str]:
     kind = _kind(path)
     if not kind:
         return
-    parsed = arguments.parse(args)
-    pairs = [(edit.old, edit.new) for edit in arguments.edits(parsed)] or [("", arguments.content(parsed))]
+    pairs = [(edit.old, edit.new) for edit in arguments.edits(args)] or [("", arguments.content(args))]
     for old, new in pairs:
         had = set(_found(kind, old[:8_000]))
         yield from (name for name in _found(kind, new[:8_000]) if name not in had)
@@ -140,7 +145,7 @@ def _kind(path: str) -> str:
     name = posixpath.basename(path)
     if name == "package.json":
         return "json"
-    if name == "pyproject.toml" or re.match(r"requirements[\w.-]*\.(?:txt|in)$", name):
+    if name == "pyproject.toml" or (name.startswith("requirements") and _REQUIREMENTS.match(name)):
         return "requirements"
     if name == "Cargo.toml":
         return "toml"
@@ -172,13 +177,13 @@ def _found(kind: str, text: str) -> Iterator[str]:
         )
     elif kind == "go":
         yield from _GO_REQUIRE.findall(text)
-    elif kind == "python":
+    elif kind == "python" and "import" in text:
         for match in _PY_IMPORT.finditer(text):
             for name in (match[1] or match[2]).split(","):
                 top = name.strip().split(".", 1)[0]
                 if top not in sys.stdlib_module_names:
                     yield top
-    elif "import" in text or "export" in text or "require" in text:
+    elif kind == "js" and ("import" in text or "require" in text or ("export" in text and "from" in text)):
         for groups in _JS_IMPORT.findall(text):
             name = next(group for group in groups if group)
             if not _OWN.search(name) or (name.startswith("@") and not name.startswith("@/")):

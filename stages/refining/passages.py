@@ -193,11 +193,13 @@ def _with_child(head: str, block: Block, passages: list[Passage], passage: Passa
 
 def separator_of(*texts: str) -> str:
     """How parts of a list are joined in a sentence of this language."""
-    return "；" if any(CJK.search(text) for text in texts) else "; "
+    return "；" if any(not text.isascii() and CJK.search(text) for text in texts) else "; "
 
 
 def sentence_case(text: str) -> str:
     """With a capital first letter, unless its first word is a name (path, identifier) or it is Chinese."""
+    if not text[:1].islower():
+        return text
     first = text.split(" ", 1)[0].replace("'", "").rstrip(",:")
     if not first.isalpha() or not first.islower() or CJK.search(text):
         return text

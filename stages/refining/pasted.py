@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import posixpath
 import re
+import string
 
 import orjson
 
@@ -24,7 +25,7 @@ _EDITED = re.compile(
     r"|Applied \d+ edits? to (\S[^\n]{0,400}?):?$)",
     re.MULTILINE,
 )
-_FENCES = re.compile(r"^```[^\n]*$", re.MULTILINE)
+_FENCES = re.compile(r"```(?<=^```)[^\n]*$", re.MULTILINE)
 _SCAN = 4_000
 _OPS: dict[str, Op] = {
     "Read": "read", "Write": "write", "Edit": "edit", "MultiEdit": "edit", "NotebookEdit": "edit",
@@ -47,7 +48,7 @@ def pieces(text: str) -> list[tuple[int, str]]:
 
 def is_task_list(text: str) -> bool:
     """Whether a text is a printed to-do list."""
-    return _TASK_LIST.match(text) is not None
+    return (text.startswith("**") or text[:1].isspace()) and _TASK_LIST.match(text) is not None
 
 
 def tool_call(text: str, cwd: str | None) -> ToolCall | None:
@@ -143,6 +144,7 @@ _LOG_LINE = re.compile(
     r"|Creating an optimized|Caused by:|error(?:\[E\d+\]"
     r"|\s+TS\d+)?: |error:|warning: |fatal: |✖ )"
 )
+_LETTERS = string.ascii_letters.encode() + b" "
 _PROMPT = re.compile(
     r"^[ \t]*(?:[➜❯»]\s+(?:\S+\s+)?(?:git:\(\S+\)\s*)?(?:[✗✘]\s*)?|[\w./~-]{1,60} git:\(\S+\)\s*(?:[✗✘]\s*)?"
     r"|(?:[\w.-]+@[\w.-]+:?[^\n$#]{0,80})?[$#]\s+|PS [^>\n]{1,120}>\s*)([A-Za-z./~][^\n]{1,300})$",
@@ -168,8 +170,10 @@ def is_log_line(line: str) -> bool:
     if _LOG_LINE.match(line):
         return True
     line = line[:600]
-    letters = sum(map(str.isalpha, line)) + line.count(" ")
-    return len(line) > 20 and letters < 0.55 * len(line) and line.isascii()
+    if len(line) <= 20 or not line.isascii():
+        return False
+    signs = len(line.encode().translate(None, _LETTERS))
+    return len(line) - signs < 0.55 * len(line)
 
 
 _SAID_LINE = re.compile(r"\s*[\"'“「(]?[A-Za-z\u4e00-\u9fff@`]")

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 HEAD = 4_000
 TAIL = 8_000
@@ -20,8 +19,7 @@ MAX_BLOCKS = 240
 Kind = Literal["heading", "item", "para", "code", "table", "quote"]
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(NamedTuple):
     """One line-like unit. ``start``/``end`` delimit its content (without marker) in the text that was parsed.
 
     ``section`` is the heading above it, ``lead`` the line ending in a colon that introduces its list,
@@ -39,8 +37,7 @@ class Block:
     number: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Sentence:
+class Sentence(NamedTuple):
     """A sentence in plain words, and where it stands in the text that was parsed."""
 
     text: str
@@ -62,14 +59,14 @@ _RULE = re.compile(r"[ \t]{0,3}(?:[-*_⸻─=][ \t]?){1,}$")
 
 _LEFT_OUT = re.compile(r"…\[\d+ characters left out\]…")
 _LINK = re.compile(r"!?\[([^\]\n]{0,200})\]\((?:[^()\n]{0,400})\)")
-_CODE_SPAN = re.compile(r"`{1,2}([^`\n]{1,200})`{1,2}")
-_BOLD = re.compile(r"(\*\*|__)(?=\S)([^\n]{1,300}?)(?<=\S)\1")
-_ITALIC = re.compile(r"(?<![\w*])\*(?=[^\s*])([^*\n]{1,200})(?<=[^\s*])\*(?![\w*])")
+# These begin with what all their matches begin with: only so does a search skip what cannot begin one.
+_CODE_SPAN = re.compile(r"``?([^`\n]{1,200})``?")
+_BOLD = re.compile(r"([*_])\1(?=\S)([^\n]{1,300}?)(?<=\S)\1\1")
+_ITALIC = re.compile(r"\*(?<![\w*]\*)(?=[^\s*])([^*\n]{1,200})(?<=[^\s*])\*(?![\w*])")
 _MARKS = re.compile(
     r"[\u2705\u274c\u2714\u2716\u26a0\u2b50\ufe0f\u2713\u2717\u2757\U0001f300-\U0001faff]+[ \t]*"
 )
 _SPACE = re.compile(r"\s+")
-# These begin with one class of all their first characters: only so does a search skip what cannot begin a match.
 _ENDS = re.compile(
     r"[。！？.!?\n](?:(?<=[。！？])[。！？]*[”’」』）)\"]?"
     r"|(?<=[.!?])[.!?]*[\"')\]*_`]{0,3}(?=\s+[\"'(\[*_`]{0,3}[A-Z0-9\u4e00-\u9fff✅❌@/`]|\s*$|[\u4e00-\u9fff])"
@@ -172,7 +169,7 @@ class _Reader:
             self._heading(line, 0, position, 6)
         elif first in "-*_⸻─=" and _RULE.match(line):
             self.blank = True
-        elif item := _ITEM.match(line):
+        elif (not first.isalpha() or stripped[1:2] in ".)") and (item := _ITEM.match(line)):
             self._item(line, item, position)
         else:
             self._para(line, stripped, position)
@@ -263,18 +260,23 @@ def sentences(block: Block, index: int = 0, *, casual: bool = False) -> Iterator
 
 
 def _ends(text: str, pattern: re.Pattern[str]) -> Iterator[int]:
-    marked = "`" in text
-    spans: list[tuple[int, int]] | None = None
+    spans = [span.span() for span in _CODE_SPAN.finditer(text)] if "`" in text else []
     for match in pattern.finditer(text):
-        if marked and match.end() < len(text):
-            if spans is None:
-                spans = [span.span() for span in _CODE_SPAN.finditer(text)]
-            if any(start < match.start() < end - 1 for start, end in spans):
-                continue  # within a code span
-        if match[0][0] == "." and _ABBREVIATION.search(text, max(0, match.start() - 8), match.start()):
+        at, behind = match.span()
+        if spans and behind < len(text) and any(start < at < end - 1 for start, end in spans):
+            continue  # within a code span
+        if text[at] == "." and _abbreviates(text, at):
             continue
-        yield match.end()
+        yield behind
     yield len(text)
+
+
+def _abbreviates(text: str, end: int) -> bool:
+    """Whether an abbreviation ends here ("e.g", "vs", a letter, a number)."""
+    last = text[max(0, end - 4) : end]
+    if len(last) == 4 and last.isalpha() and last[-1] not in "xX":
+        return False  # a word, and longer than any of them but "approx"
+    return _ABBREVIATION.search(text, max(0, end - 8), end) is not None
 
 
 def joined(texts: list[str]) -> str:

@@ -5,6 +5,7 @@ offsets.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from stages.model import ToolCall, Turn
 from stages.refining import pasted
@@ -16,8 +17,7 @@ MAX_TEXTS = 400
 _SEPARATOR = "\n"
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(NamedTuple):
     """One text part of the agent: ``start`` is its offset in the "text" source, ``step`` the index of its
     step.
     """
@@ -27,8 +27,7 @@ class Said:
     step: int
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(NamedTuple):
     """A tool call and where facts about it come from: ``source`` and, for a pasted one, ``span`` in
     "text".
     """

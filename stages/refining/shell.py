@@ -23,6 +23,9 @@ _TOKEN = re.compile(
     r"|(?P<comment>#[^\n]*)",
     re.DOTALL,
 )
+_SYNTAX = re.compile(r"[\n;|&<>()'\"\\`$]")
+"""What makes a line more than words."""
+_EXPANDS = re.compile(r"[$`*?{]")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _QUOTED = re.compile(r"'([^']*)'?|\"((?:[^\"\\]|\\.)*)\"?|\\(.)", re.DOTALL)
 
@@ -49,6 +52,7 @@ _RUNNERS = {
     ("rye", "run"),
     ("bundle", "exec"),
 }
+_RUN = {program for program, _ in _RUNNERS}
 _SUBCOMMANDS = {
     "git", "npm", "yarn", "pnpm", "bun", "cargo", "go", "docker", "kubectl", "pip", "pip3", "uv", "make",
     "gh", "brew", "apt", "apt-get", "systemctl", "poetry", "terraform", "fly", "flyctl", "vercel",
@@ -69,6 +73,9 @@ _NESTED = {
 _INTERPRETERS = re.compile(
     r"(?:python(?:\d(?:\.\d+)?)?|node|tsx|ts-node|ruby|perl|php|deno|bash|sh|zsh|bun)$"
 )
+_NAMES_PROGRAM = re.compile(r"[\w./~@+-]")
+_LETTER = re.compile(r"[A-Za-z]")
+_SUBCOMMAND = re.compile(r"[A-Za-z][\w:.-]{0,40}")
 _SHELLS = {"bash", "sh", "zsh", "dash"}
 _PLUMBING = {
     "cd", "pushd", "popd", "echo", "true", "false", ":", "set", "export", "source", ".", "unset", "sleep",
@@ -94,8 +101,12 @@ class Simple:
     """No expansion in any word: what it names is certain."""
 
 
-def simple_commands(line: str) -> list[Simple]:
-    """The simple commands of a line in order; heredoc bodies are dropped."""
+@lru_cache(maxsize=256)
+def simple_commands(line: str) -> tuple[Simple, ...]:
+    """The simple commands of a line in order; heredoc bodies are dropped. Not to be altered."""
+    if _SYNTAX.search(line) is None:
+        words = line[:MAX_LINE].split()
+        return (Simple(words, literal=_EXPANDS.search(line, 0, MAX_LINE) is None),) if words else ()
     line = line.replace("\\\n", " ")
     if "<<" in line:
         line = _without_heredocs(line[: 2 * MAX_LINE])
@@ -114,7 +125,7 @@ def simple_commands(line: str) -> list[Simple]:
         elif match["word"]:
             _word(commands[-1], match["word"], expects)
             expects = ""
-    return [command for command in commands if command.words or command.outputs]
+    return tuple(command for command in commands if command.words or command.outputs)
 
 
 def _without_heredocs(text: str) -> str:
@@ -132,7 +143,7 @@ def _without_heredocs(text: str) -> str:
 
 def _word(command: Simple, raw: str, redirect: str) -> None:
     word = _unquote(raw)
-    expands = any(mark in raw and not raw.startswith("'") for mark in "$`*?{")
+    expands = not raw.startswith("'") and _EXPANDS.search(raw) is not None
     if redirect:
         if ">" in redirect:
             command.outputs.append("" if expands else word)
@@ -152,17 +163,17 @@ def program_words(words: list[str]) -> list[str]:
     """The words from the program on: without assignments, wrappers and runners."""
     words = list(words)
     for _ in range(8):
-        while words and _ASSIGNMENT.match(words[0]):
+        while words and "=" in words[0] and _ASSIGNMENT.match(words[0]):
             words.pop(0)
         if not words:
             return words
-        name = posixpath.basename(words[0])
+        name = words[0].rpartition("/")[2]
         if name in _WRAPPERS or name in _WRAPPERS_WITH_VALUE:
             words = after_flags(words, name)
             if name in _WRAPPERS_WITH_VALUE and words:
                 words = words[1:]
             continue
-        rest = after_flags(words, name) if len(words) > 1 else []
+        rest = after_flags(words, name) if name in _RUN else []
         if rest and (name, rest[0]) in _RUNNERS:
             words = after_flags(rest, name)
             continue
@@ -182,10 +193,10 @@ def after_flags(words: list[str], name: str) -> list[str]:
 def name_of(words: list[str]) -> str:
     """Program and subcommand of a simple command ("npm run test", "python3 server.py"), or ``""``."""
     words = program_words(words)
-    if not words or not re.match(r"[\w./~@+-]", words[0]):
+    if not words or not _NAMES_PROGRAM.match(words[0]):
         return ""
-    program = posixpath.basename(words[0]) if not words[0].startswith("./") else words[0]
-    if len(program) > 60 or not re.search(r"[A-Za-z]", program):
+    program = words[0] if words[0].startswith("./") else words[0].rpartition("/")[2]
+    if len(program) > 60 or not _LETTER.search(program):
         return ""
     if program in _SHELLS and "-c" in words:
         inner = words[words.index("-c") + 1 : words.index("-c") + 2]
@@ -205,7 +216,7 @@ def _package_less(word: str) -> str:
 
 
 def _is_subcommand(word: str) -> bool:
-    return re.fullmatch(r"[A-Za-z][\w:.-]{0,40}", word) is not None
+    return _SUBCOMMAND.fullmatch(word) is not None
 
 
 def _with_subcommand(program: str, rest: list[str]) -> str:
@@ -258,12 +269,18 @@ def _programs(line: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(kept))
 
 
+_WRITES = re.compile(r">|rm|touch|tee|mv|cp|sed|['\"\\]")
+"""What every line holds that changes files; quotes and backslashes may hide it."""
+
+
 def written(line: str) -> list[str]:
     """Paths that a successful run of this line surely created, changed, moved or removed, as written in it.
 
     Nothing after ``||`` counts, nor anything with an expansion, nor a target that may be a directory.
     """
     paths: list[str] = []
+    if _WRITES.search(line) is None:
+        return paths
     directory = ""
     certain = True
     for command in simple_commands(line):
