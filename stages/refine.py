@@ -26,7 +26,7 @@ from stages.refining.prose import Sentence, clip, is_chinese, joined
 from stages.refining.reading import Reading, read
 from stages.refining.summary import asked_before, summarise
 
-REFINER_VERSION = 2
+REFINER_VERSION = 3
 """Raised when the same turn would be refined differently: stored rows of another version are made again."""
 
 MAX_FACTS = 8

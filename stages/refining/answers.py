@@ -206,7 +206,7 @@ def _number(word: str) -> str:
         return str(_ZH_DIGITS[word])
     if word in _EN_ORDINALS:
         return str(_EN_ORDINALS[word])
-    return word.upper() if word.isalpha() else str(int(word))
+    return str(int(word)) if word.isdecimal() else word.upper()
 
 
 def options(text: str) -> dict[str, str]:

@@ -23,7 +23,7 @@ _INTERJECTION = re.compile(
     r"(?:[!,.:;，。！、；~～…]+|\s+[-–—]\s*)\s*)",
     re.IGNORECASE,
 )
-_INTERJECTS = frozenset("acdefghimnoprstuwyACDEFGHIMNOPRSTUWY好行可没明了收嗯当太完不搞抱对你您确是谢")
+_INTERJECTS = frozenset("acdefghimnoprstuwyACDEFGHIMNOPRSTUWY好行可没明了收嗯当太完不搞抱对你您确是谢很")
 """The first letters of all interjections."""
 _OPENINGS = "ab ac ah al aw ce co do ex fa go gr hm my ni no of oh ok pe ri so su th un wa we wo ye yo"
 _INTERJECTS_ENGLISH = frozenset((*_OPENINGS.split(), "i "))

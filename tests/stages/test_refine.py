@@ -9,6 +9,7 @@ import pytest
 
 from stages.model import Fact, Refined, Turn
 from stages.refine import FACT_LENGTH, MAX_FACTS, refine
+from stages.refining.filler import strip_lead
 from stages.refining.reading import source_text
 from stages.refining.summary import SUMMARY_LENGTH
 from tests.stages.refine_turns import CWD, bash, edit, read, step, tool, turn, write
@@ -126,6 +127,18 @@ def test_a_chosen_option_in_chinese(said: str) -> None:
 
     assert "退到 3001，不杀旧进程" in result.summary
     assert result.decision
+
+
+@pytest.mark.parametrize("said", ["option fİrst", "option ²", "the fıfth one", "选第²个", "option K"])
+def test_odd_letters_in_a_choice_choose_nothing(said: str) -> None:
+    result = refined(turn(said, step("Which one?")), THREE_PLANS)
+
+    assert not result.decision
+
+
+def test_an_acknowledgement_in_front_goes() -> None:
+    for lead in ("很好，", "太好了！", "好的，", "Great! ", "OK, "):
+        assert strip_lead(f"{lead}settings.py reads the port now") == "settings.py reads the port now"
 
 
 def test_an_option_with_a_wish_keeps_the_wish() -> None:
