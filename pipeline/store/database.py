@@ -29,6 +29,7 @@ BUSY_TIMEOUT_MS = 10_000
 """How long SQLite itself waits for another writer; tenacity then tries again."""
 CACHE_KIB = 16_384
 MMAP_BYTES = 256 * 1024 * 1024
+"""Of the file, mapped by readers. Not by writers: a backfill would end with the whole store resident."""
 PAGE_BYTES = 16_384
 """Bodies are 1 to 4 KB: four times SQLite's usual page wastes a tenth less of the file on half-filled pages."""
 
@@ -163,7 +164,8 @@ class Database:
         wait_ms = BUSY_TIMEOUT_MS if self.wait_ms is None else self.wait_ms
         await self._connection.execute(f"PRAGMA busy_timeout={wait_ms}")
         await self._connection.execute(f"PRAGMA cache_size=-{CACHE_KIB}")
-        await self._connection.execute(f"PRAGMA mmap_size={MMAP_BYTES}")
+        if not self.write:
+            await self._connection.execute(f"PRAGMA mmap_size={MMAP_BYTES}")
         await self._connection.execute("PRAGMA temp_store=MEMORY")
         if self.write:
             await self._connection.execute(f"PRAGMA page_size={PAGE_BYTES}")  # counts for a new file only
@@ -292,11 +294,16 @@ class Database:
         outside of a transaction. Needs free space for a copy of the database.
         """
         async with self._writing:
-            async for attempt in transient.copy():
-                with attempt:
-                    await self._connection.execute("PRAGMA temp_store=FILE")
-                    await self._connection.execute("VACUUM")
-            await self._connection.execute("PRAGMA temp_store=MEMORY")
+            # A cache as usual would fill with up to a hundred MB of copies, and no page is asked for twice.
+            await self._connection.execute("PRAGMA cache_size=-1024")
+            await self._connection.execute("PRAGMA temp_store=FILE")
+            try:
+                async for attempt in transient.copy():
+                    with attempt:
+                        await self._connection.execute("VACUUM")
+            finally:
+                await self._connection.execute("PRAGMA temp_store=MEMORY")
+                await self._connection.execute(f"PRAGMA cache_size=-{CACHE_KIB}")
         return await self.checkpoint()
 
     async def checkpoint(self) -> bool:
