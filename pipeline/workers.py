@@ -34,9 +34,9 @@ class Workers:
         if self.jobs > 1:
             try:
                 return await to_process.run_sync(work, argument, limiter=self._limiter, cancellable=True)
-            except (BrokenWorkerProcess, BlockingIOError) as error:
-                if not error.args:  # it did start, and died of this piece
-                    raise
+            except (BrokenWorkerProcess, BlockingIOError, ProcessLookupError) as error:
+                if isinstance(error, BrokenWorkerProcess) and not error.args:
+                    raise  # it did start, and died of this piece
                 log.warning("no worker process can be started (%s); going on without", error)
                 self.jobs = self._limiter.total_tokens = 1
         return await to_thread.run_sync(work, argument, limiter=self._limiter, abandon_on_cancel=True)
