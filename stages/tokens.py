@@ -36,8 +36,8 @@ PARTS_LIMIT = 24
 DIGIT_PARTS = 2
 """A name with more numbers in it is a hash or the like."""
 
-CACHE_LIMIT = 50_000
-"""Raw words (and parts of them) remembered with their tokens (about 10 MB), forgotten all at once when full."""
+CACHE_LIMIT = 20_000
+"""Raw words (and parts of them) remembered with their tokens (about 4 MB), forgotten all at once when full."""
 
 FTS5_TOKENIZE = "ascii tokenchars './+#'"
 """The FTS5 ``tokenize`` option for encoded text: ASCII tokens hold letters, digits and these four."""
