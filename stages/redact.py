@@ -23,7 +23,7 @@ from stages.secret_rules import Span, scan_runs
 from stages.secret_shapes import may_shape, scan_encoded, scan_shapes
 from stages.secret_values import random_looking
 
-RULES_VERSION = 1
+RULES_VERSION = 2
 """Grows with every change of what is recognised: stores made with a smaller one are rebuilt."""
 
 DIGEST_CHARS = 8

@@ -26,8 +26,8 @@ from stages.secret_values import (
 NEEDLES = (b"pass", b"pwd", b"secret", b"token", b"key", b"auth", b"cred")
 NEEDLES_CJK = ("密", "令", "钥")
 _AFTER = re.compile(
-    rb"[a-z0-9_-]{0,40}+(?P<close>\\{0,3}[\"'`]?\]?(?:\[\d{0,4}\])?\*{0,2}+>?+)(?P<sep>"
-    rb"[ \t]*(?:=>|:=|={1,3}|!==?|\xef\xbc\x9a|:|\xef\xbc\x9d)[ \t]*(?:\(\s{0,40}(?=[\"']))?"
+    rb"[a-z0-9_-]{0,40}+(?P<close>\\{0,7}[\"'`]?\]?(?:\[\d{0,4}\])?\*{0,2}+>?+)(?P<sep>"
+    rb"[ \t]*(?:=>|:=|={1,3}|!==?|\xef\xbc\x9a|:|\xef\xbc\x9d)[ \t]*(?:\(\s{0,40}(?=\\{0,3}[\"']))?"
     rb"|[ \t]{1,8}(?:is|was|-{1,2}>|\xe2\x86\x92)[ \t:]{1,8}"
     rb"|[ \t]*(?:\xe6\x98\xaf|\xe4\xb8\xba)[\xef\xbc\x9a: \t]{0,8}"
     rb"|,?(?:\r?\n|\\{1,2}n)?[ \t]{0,40}\\{0,3}[\"']?value\\{0,3}[\"']?:[ \t]*"  # name: X, value: Y
@@ -42,7 +42,7 @@ _WORD_BEFORE = re.compile(
 _BEFORE_SIGN = ("口".encode(), "秘".encode(), "私".encode())  # 口令, 秘钥, 私钥
 _CJK_NAME = re.compile(
     "(?:密码|口令|密钥|密匙|令牌|秘钥|私钥)".encode()
-    + rb"(?P<close>\\{0,3}[\"'`]?\]?\*{0,2})(?:\([^()\n]{0,40}\)|\xef\xbc\x88[^\n]{0,40}?\xef\xbc\x89)?"
+    + rb"(?P<close>\\{0,7}[\"'`]?\]?\*{0,2})(?:\([^()\n]{0,40}\)|\xef\xbc\x88[^\n]{0,40}?\xef\xbc\x89)?"
     + b"(?P<sep>[ \t]*(?:"
     + "(?:就|应该|现在)?(?:是|为|设为|设置为|设成|改成|改为|用的是|用)".encode()
     + rb"[ \t]*(?:\xef\xbc\x9a|:)?|\xef\xbc\x9a|\xef\xbc\x9d|:|={1,3}|=>)[ \t]*|[ \t]{1,8})"
