@@ -42,8 +42,12 @@ _ATTRIBUTES = frozenset(b"path domain expires max-age samesite priority version 
 _SESSION_NAME = re.compile(rb"sess|sid|auth|token|jwt|csrf|xsrf|remember|connect|login|user", re.IGNORECASE)
 _SIG = re.compile(rb"[?&;]sig=([A-Za-z0-9%+/=_-]{16,256})")
 _PGPASS = re.compile(
-    rb"^[A-Za-z0-9.*_-]{1,253}:(?:\d{2,5}|\*):[^:\s]{1,64}:[^:\s]{1,64}:([^:\s]{3,128})[ \t]*$", re.MULTILINE
+    rb"(?:^|(?<=[\s\"':=>|]))[A-Za-z0-9.*_-]{1,253}:5432:[^:\s\"\\]{1,64}:[^:\s\"\\]{1,64}:"
+    rb"(?P<password>[^:\s\"\\]{3,128})(?:(?P<line>[ \t]*$)|(?=[\s\"\\]))",
+    re.MULTILINE,
 )
+"""A whole line of .pgpass, or one within other text."""
+_HOST = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.*_-"
 _CURL_USER = re.compile(rb"\s(?:-u|--user|--proxy-user|-U)[ =]?[\"']?([^\s\"':]{1,128}):([^\s\"']{1,256})")
 _DASH_P = re.compile(rb"\s(?:-p|-a)(?:[\"']([^\"'\n]{3,128})[\"']|([^\s\"'=:/]{4,128}))(?=[\s\"';|&]|$)")
 _DASH_P_SPACE = re.compile(
@@ -101,9 +105,7 @@ def scan_shapes(data: bytes, low: bytes, marks: set[str]) -> Iterator[Span]:
     yield from _commands(
         data, low, (*_CLIENTS, b"sshpass", b"--password-stdin") if "sshpass" in marks else _CLIENTS
     )
-    if b":5432:" in data:
-        for line in _PGPASS.finditer(data):
-            yield Span(line.start(1), line.end(1), "password", line[1])
+    yield from _pgpass(data)
 
 
 def _hits(data: bytes, needle: bytes, start: int = 0) -> Iterator[int]:
@@ -182,6 +184,20 @@ def _signatures(data: bytes, low: bytes) -> Iterator[Span]:
         match = _SIG.match(data, at - 1) if at else None
         if match and mixed(match[1]) and not placeholder(match[1]):
             yield Span(match.start(1), match.end(1), "azure-signature", match[1])
+
+
+def _pgpass(data: bytes) -> Iterator[Span]:
+    """``host:5432:database:user:password``; within other text (``app.log:5432:…``) only one with letters and digits."""
+    done = 0
+    for at in _hits(data, b":5432:"):
+        before = data[max(done, at - 254) : at]
+        line = _PGPASS.match(data, at - len(before) + len(before.rstrip(_HOST)))
+        if line is None:
+            continue
+        done = line.end()
+        whole = line["line"] is not None and data[line.start() - 1 : line.start()] in (b"", b"\n")
+        if whole or (mixed(line["password"]) and not placeholder(line["password"])):
+            yield Span(*line.span("password"), "password", line["password"])
 
 
 def _commands(data: bytes, low: bytes, needles: tuple[bytes, ...]) -> Iterator[Span]:
