@@ -185,14 +185,6 @@ PLACES = (
 )
 """Where text comes from in a session."""
 _WHOLE = ("prompt", "answer", "command")
-_ARGUMENTS = ("edit", "write", "mcp", "todo")
-NOT_YET_PLACES: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("continued", "concatenated", "adjacent"), (*_ARGUMENTS, "read")),
-    "escaped-json": (*_ARGUMENTS, "grep"),
-    "pgpass": (*_ARGUMENTS, "read", "grep", "steer", "sub-agent", "summary", "error"),
-    **dict.fromkeys(("base64-lines", "kubernetes", "yaml-block"), ("read",)),
-}
-"""Kinds that rules know, and the places where they slip through all the same: not planted there until mended."""
 
 _AROUND = (
     "use {} for the upload",
@@ -507,9 +499,11 @@ def home_with_secrets(
     """
     planted = secrets(seed)
     rows = [
-        (secret, _place(secret, index + shift)) for shift in shifts for index, secret in enumerate(planted)
+        (secret, PLACES[(index + shift) % len(PLACES)])
+        for shift in shifts
+        for index, secret in enumerate(planted)
     ]
-    titles = [secret.text for secret in planted if secret.kind not in NOT_YET_PLACES]
+    titles = [secret.text for secret in planted if "\n" not in secret.text]
     _write_home(root, seed, cwd, [(secret.text, place) for secret, place in rows], titles)
     return planted
 
@@ -519,22 +513,6 @@ def home_with_lookalikes(root: Path, seed: int, *, cwd: str = CWD) -> tuple[str,
     planted = lookalikes(seed)
     _write_home(root, seed, cwd, [(text, _WHOLE[index % 3]) for index, text in enumerate(planted)], planted)
     return planted
-
-
-def home_not_yet(root: Path, seed: int, *, cwd: str = CWD) -> dict[tuple[str, str], Secret]:
-    """Writes a home with what NOT_YET_PLACES names, and gives it by kind and place."""
-    pairs = [(kind, place) for kind, places in NOT_YET_PLACES.items() for place in places]
-    planted = {}
-    for number, (kind, place) in enumerate(pairs):  # each has values of its own, to tell them apart
-        planted[kind, place] = next(each for each in secrets(seed + number) if each.kind == kind)
-    _write_home(root, seed, cwd, [(secret.text, place) for (_, place), secret in planted.items()], [""])
-    return planted
-
-
-def _place(secret: Secret, number: int) -> str:
-    """The place of this number; the next one if the secret would slip through there."""
-    behind = (PLACES[(number + step) % len(PLACES)] for step in range(len(PLACES)))
-    return next(place for place in behind if place not in NOT_YET_PLACES.get(secret.kind, ()))
 
 
 def _write_home(
