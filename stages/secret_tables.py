@@ -25,6 +25,8 @@ _FIRST_HEADING = re.compile(rb"(?:^|[^\w.-])([A-Za-z][\w.-]{0,40})[\s\\\"'*`]*$"
 _RULE = re.compile(
     rb"[-+=|: \t\r]*(?:[-=]{3}|\xe2[\x94\x95][\x80-\xbf])(?:[-+=|: \t\r]|\xe2[\x94\x95][\x80-\xbf])*$"
 )
+_CLOSED = re.compile(rb"[ \t\r]*(?:$|\\{0,7}[\"'`])")
+"""Behind the last mark of a row: nothing, or the string ends in which the table stands."""
 _VALUE = re.compile(rb"[\s\\\"'`]*([^\s\\\"'`]{4,512})[\s\\\"'`]*$")
 
 
@@ -56,9 +58,9 @@ def _columns(line: bytes, mark: bytes) -> tuple[list[Name], int]:
     Text may stand before the first heading: headings are counted from the end of the line.
     """
     told: list[Name] = []
-    cells = line.split(mark)
-    if mark in (_BAR, b"|") and not cells[-1].strip():
-        cells.pop()
+    cells = _framed(line, mark)[0].split(mark)
+    if not cells[-1].strip():
+        return [], 0
     for cell in reversed(cells):
         heading = _HEADING.match(cell)
         if heading is None:
@@ -67,6 +69,15 @@ def _columns(line: bytes, mark: bytes) -> tuple[list[Name], int]:
             break
         told.append(name_strength(heading[1].replace(b" ", b"_")))
     return (told, len(told)) if len(told) > 1 else ([], 0)
+
+
+def _framed(line: bytes, mark: bytes) -> tuple[bytes, int]:
+    """The row without the marks at both ends, and how many bytes were before it; as it is if it has none there."""
+    end = line.rfind(mark)
+    if mark not in (_BAR, b"|") or end < 0 or not _CLOSED.match(line, end + len(mark)):
+        return line, 0
+    start = line.find(mark) + len(mark)
+    return (line[start:end], start) if start <= end else (line, 0)
 
 
 def _rows(
@@ -81,13 +92,13 @@ def _rows(
         if drawn and _RULE.match(line):
             at = end + 1
             continue
-        if drawn and line.endswith(mark):
-            line = line[: -len(mark)]
-        elif not drawn and b'"' in line and not line.lstrip().startswith((b'"', b"\\")):
+        if not drawn and b'"' in line and not line.lstrip().startswith((b'"', b"\\")):
             line = line[: line.index(b'"')].rstrip(b"\\")  # the table stands in a string, which ends here
+        line, left = _framed(line, mark)
         cells = line.split(mark)
-        if len(cells) - (drawn and not cells[0].strip()) != count:
+        if len(cells) != count:
             return
+        at += left
         place = at + len(line)
         for name, cell in zip(columns, reversed(cells), strict=False):
             place -= len(cell)

@@ -20,16 +20,9 @@ import pytest
 
 from pipeline.store import codec
 from stages.redact import Redactor
+from tests.leaks import CWD, PLACES, Leaks, home_with_lookalikes, home_with_secrets
 from tests.pipeline.command_line import Result, environment, pipeline
-from tests.secrets import (
-    CWD,
-    PLACES,
-    Leaks,
-    Secret,
-    home_with_lookalikes,
-    home_with_secrets,
-    not_yet,
-)
+from tests.secrets import Secret, not_yet
 
 SEED = 11
 THEME = "quartermaster"
@@ -152,7 +145,7 @@ def whole_turns(env: Mapping[str, str], *form: str) -> Iterator[str]:
 
 
 def test_enough_is_planted(ran: Ran) -> None:
-    assert len(ran.planted) >= 60 and len({secret.kind for secret in ran.planted}) >= 20
+    assert len(ran.planted) >= 120 and len({secret.kind for secret in ran.planted}) >= 80
     data = b"".join(path.read_bytes() for path in ran.root.rglob("wire.jsonl"))
     assert set(ran.leaks(data)) == {secret.kind for secret in ran.planted}
 
