@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Sequence
 from hashlib import blake2b
 
-from stages.secret_covered import scan_coloured, scan_encoded
+from stages.secret_covered import may_be_coloured, scan_coloured, scan_encoded
 from stages.secret_names import NEEDLES_CJK, may_assign, may_name, scan_names
 from stages.secret_rules import scan_runs
 from stages.secret_shapes import may_shape, scan_shapes
@@ -139,7 +139,7 @@ def _scan(data: bytes, cjk: Sequence[str], *, deep: bool) -> list[Span]:
         spans += scan_shapes(data, low, marks)
     if deep and "%" in text:
         spans += scan_encoded(data, _flat)
-    if deep and "\x1b" in text:
+    if deep and may_be_coloured(text):
         spans += scan_coloured(data, _flat)
     if spans and (b"[secret:" in data or b"[private]" in data):
         ours = [match.span() for match in _OURS.finditer(data)]

@@ -15,7 +15,14 @@ from stages.secret_tokens import Span
 Nested = Callable[[bytes], list[Span]]
 
 _WORD = re.compile(rb"[!#-&(-;=?-\[\]-_a-~]{1,2048}")
-_ESCAPE = re.compile(rb"\x1b(?:\[[0-9;?]{0,32}[A-Za-z]|\][^\x07\x1b\n]{0,256}(?:\x07|\x1b\\))")
+_ESCAPE = re.compile(
+    rb"(?:\x1b|\\{1,7}(?:u00|x)1[bB])(?:\[[0-9;?]{0,32}[A-Za-z]|\][^\x07\x1b\n\\]{0,256}(?:\x07|\x1b\\))"
+)
+
+
+def may_be_coloured(text: str) -> bool:
+    """Whether an escape of a terminal may be in the text, or one spelled out (``\\u001b[``)."""
+    return "\x1b" in text or ("\\" in text and "1b[" in text)
 
 
 def scan_coloured(data: bytes, nested: Nested) -> Iterator[Span]:

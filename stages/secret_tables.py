@@ -7,7 +7,7 @@ TABLE_BYTES. Byte offsets throughout.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from stages.secret_tokens import Span
 from stages.secret_values import Form, Name, is_secret, mixed, name_strength
@@ -49,7 +49,7 @@ def scan_table(data: bytes, at: int) -> tuple[Sequence[Span], int]:
     if not any(columns):
         return (), end
     stop = min(len(data), end + 1 + TABLE_BYTES)
-    return list(_rows(data, end + 1, stop, mark, columns, count)), end
+    return _rows(data, end + 1, stop, mark, columns, count)
 
 
 def _columns(line: bytes, mark: bytes) -> tuple[list[Name], int]:
@@ -82,8 +82,9 @@ def _framed(line: bytes, mark: bytes) -> tuple[bytes, int]:
 
 def _rows(
     data: bytes, at: int, stop: int, mark: bytes, columns: Sequence[Name], count: int
-) -> Iterator[Span]:
-    """The secrets in the rows from ``at`` on, until a line is none."""
+) -> tuple[list[Span], int]:
+    """The secrets in the rows from ``at`` on, until a line is none, and where that is."""
+    spans: list[Span] = []
     drawn = mark in (_BAR, b"|")
     while at < stop:
         end = data.find(b"\n", at, stop)
@@ -97,17 +98,17 @@ def _rows(
         line, left = _framed(line, mark)
         cells = line.split(mark)
         if len(cells) != count:
-            return
-        at += left
-        place = at + len(line)
+            break
+        place = at + left + len(line)
         for name, cell in zip(columns, reversed(cells), strict=False):
             place -= len(cell)
             value = _VALUE.match(cell) if name else None
             form = Form.LOOSE if drawn else Form.SPACED
             if value is not None and mixed(value[1]) and is_secret(value[1], name, form):
-                yield Span(place + value.start(1), place + value.end(1), _kind(name), value[1])
+                spans.append(Span(place + value.start(1), place + value.end(1), _kind(name), value[1]))
             place -= len(mark)
         at = end + 1
+    return spans, min(at, stop)
 
 
 def _kind(name: Name) -> str:

@@ -56,6 +56,18 @@ GLUE = (
         "heroku\n    ",
         "self.",
     ),
+    *(
+        "code=4/0",
+        "4%2F0",
+        "abc8Q~",
+        "X_SK=",
+        "x-amz-signature=",
+        "feishu.cn/a/hook/",
+        "?key=",
+        "\x1b[0m",
+        "| sudo -S",
+    ),
+    *("user,password\n", "| password |\n| ", "mnemonic=", "psk=", "pw: ", "password:\n", "identified by '"),
     *("密码是", "令", "hvs.", "dp.pt.", "ya29.", "heroku ", ";base64,", "data:image/png;base64,"),
 )
 pieces = st.one_of(
