@@ -18,12 +18,14 @@ from collections import Counter
 from collections.abc import Sequence
 from hashlib import blake2b
 
-from stages.secret_names import NEEDLES_CJK, may_name, scan_names
-from stages.secret_rules import Span, scan_runs
-from stages.secret_shapes import may_shape, scan_encoded, scan_shapes
+from stages.secret_covered import may_be_coloured, scan_coloured, scan_encoded
+from stages.secret_names import NEEDLES_CJK, may_assign, may_name, scan_names
+from stages.secret_rules import scan_runs
+from stages.secret_shapes import may_shape, scan_shapes
+from stages.secret_tokens import Span
 from stages.secret_values import random_looking
 
-RULES_VERSION = 1
+RULES_VERSION = 2
 """Grows with every change of what is recognised: stores made with a smaller one are rebuilt."""
 
 DIGEST_CHARS = 8
@@ -38,7 +40,7 @@ ECHO_BYTES = 4 * 1024 * 1024
 """… and only as many as make this many bytes of searching (but at least 4)."""
 
 _OURS = re.compile(rb"\[secret:[a-z0-9-]{1,40}:[0-9a-f]{8}\]|\[private\]")
-_EDGE = re.compile(rb"<(/?)private(?:\s[^<>]{0,200})?>")
+_EDGE = re.compile(rb"(?:<|&lt;)(/?)private(?:\s[^<>]{0,200}?)?(?:>|&gt;)")
 _BLOCK_KINDS = frozenset(("private", "private-key"))
 
 
@@ -126,15 +128,19 @@ def _scan(data: bytes, cjk: Sequence[str], *, deep: bool) -> list[Span]:
     # since ``in`` takes a third of the time there that it takes in bytes.
     low = data.lower()
     text = low.decode("latin-1")
-    spans = _private(low) if "<" in text and "<private" in text else []
+    private = ("<" in text and "<private" in text) or ("&" in text and "&lt;private" in text)
+    spans = _private(low) if private else []
     spans += scan_runs(data, low, _holds_secret if deep else None)
     marks: set[str] = set()
-    if cjk or may_name(text):
-        spans += scan_names(data, low, cjk, marks)
+    assigned = may_assign(text)
+    if assigned or cjk or may_name(text):
+        spans += scan_names(data, low, cjk, marks, assigned=assigned)
     if marks or may_shape(text):
         spans += scan_shapes(data, low, marks)
     if deep and "%" in text:
         spans += scan_encoded(data, _flat)
+    if deep and may_be_coloured(text):
+        spans += scan_coloured(data, _flat)
     if spans and (b"[secret:" in data or b"[private]" in data):
         ours = [match.span() for match in _OURS.finditer(data)]
         spans = [span for span in spans if span.kind in _BLOCK_KINDS or not _touches(span, ours)]
@@ -158,26 +164,28 @@ def _touches(span: Span, ours: list[tuple[int, int]]) -> bool:
 def _private(low: bytes) -> list[Span]:
     """``<private>`` spans, nested ones as one, an unclosed one to the end of the text.
 
-    An opening that is never closed and stands alone in quotes is a mention of the tag: ```<private>```.
+    An opening that is never closed and stands alone in quotes, or is escaped as HTML, is a mention of the tag:
+    ```<private>```.
     """
     spans: list[Span] = []
     start, depth = -1, 0
-    last_close = low.rfind(b"</private")
+    last_close = max(low.rfind(b"</private"), low.rfind(b"&lt;/private"))
     for edge in _EDGE.finditer(low):
         if edge[1] and depth:
             depth -= 1
             if depth == 0:
                 spans.append(Span(start, edge.end(), "private", b""))
-        elif not edge[1] and (edge.start() < last_close or not _quoted(low, edge.start(), edge.end())):
+        elif not edge[1] and (edge.start() < last_close or not _mentioned(low, edge.start(), edge.end())):
             start, depth = (edge.start() if depth == 0 else start), depth + 1
     if depth:
         spans.append(Span(start, len(low), "private", b""))
     return spans
 
 
-def _quoted(data: bytes, start: int, end: int) -> bool:
+def _mentioned(data: bytes, start: int, end: int) -> bool:
     mark = data[end : end + 1]
-    return mark == data[start - 1 : start] and mark in (b"`", b'"', b"'")
+    quoted = mark == data[start - 1 : start] and mark in (b"`", b'"', b"'")
+    return quoted or data.startswith(b"&", start)
 
 
 def _merge(data: bytes, spans: list[Span]) -> list[Span]:

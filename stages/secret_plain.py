@@ -13,8 +13,8 @@ from stages.secret_joins import continued
 
 HEADS = (
     rb"(?:s(?:k[-_]|hp|q0|ecret_|b[p_]|ntry)|rk_|whsec|AIza|GOCSPX|"
-    rb"A(?:(?:KI|SI|GP|ID|RO|NP|NV)A|C|K(?:ID|LT)|GE-|TATT)|g(?:h[pousr]_|ithub_|l[a-z]{1,5}[-_]|sk_)|"
-    rb"x(?:ox[a-z]|app|ai-)|SK|n(?:pm_|tn_|fp_)|p(?:ypi-|plx|scale|ul-)|hf_|api_org|d(?:o[opr]_|api|ckr)|"
+    rb"A(?:(?:KI|SI|GP|ID|RO|NP|NV)A|C|K(?:ID|LT)|GE-|TATT|LTAK-)|g(?:h[pousr]_|ithub_|l[a-z]{1,5}[-_]|sk_)|"
+    rb"x(?:ox[a-z]|app|ai-)|S(?:K|EC[0-9a-f])|HRKU-|n(?:pm_|tn_|fp_)|p(?:ypi-|plx|scale|ul-)|hf_|api_org|d(?:o[opr]_|api|ckr)|"
     rb"EAA|key-|lin_|LTAI|v(?:c[abcikpr]_|ercel)|r(?:8_|ubygems)|PMAK|NRAK|figd|tskey|CCIP|eyJ|"
     rb"[MNO][A-Za-z0-9_-]{22,27}\.|[0-9a-f]{32}-us)"
 )
@@ -26,7 +26,7 @@ HEADLESS = re.compile(
 )
 """A whole blob in which no token begins and that does not start like text in base64: most are names."""
 ESCAPES = frozenset(b"\\%")
-ODD = ESCAPES | frozenset(b"[;")
+ODD = ESCAPES | frozenset(b"[;~")
 """What may run into a token."""
 HINTS = frozenset(b" \t\"'=:.")
 """What stands right before a run of which something near tells."""
@@ -45,6 +45,7 @@ CONTEXT = (
 )
 _CONTEXT_ENDS = frozenset(word[-2:] for word in CONTEXT)
 DOT = 46
+ZERO, FOUR = b"04"
 _DOTTED = (b"hvs.", b"hvb.", b"hvr.", b"SG.", b"ya29.", b"v1.")
 _SILENT = rb"(?<![" + re.escape(bytes(HINTS - frozenset(b".") | ODD)) + rb"])"
 _AFTER_WORD = b"|".join(
@@ -74,9 +75,11 @@ def telling(data: bytes, low: bytes, at: int) -> bool:
 
 
 def in_longer(data: bytes, low: bytes, at: int) -> bool:
-    """Whether a run behind one of LONGER may be more than a name in a path: a webhook's, or readable base64
-    with what stands before it.
+    """Whether a run behind one of LONGER may be more than a name in a path: a webhook's, an OAuth code of Google
+    (``4/0…``), or readable base64 with what stands before it.
     """
+    if data[at] == ZERO and data[at - 2] == FOUR:
+        return True
     return low.find(b".com/", max(0, at - 64), at) >= 0 or readable(data, base64_start(data, at))
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
-from typing import NamedTuple
 
 from stages.secret_base64 import BASE64, LONGER, base64_start, unpacked
 from stages.secret_joins import joined, previous_end
@@ -30,6 +29,7 @@ from stages.secret_plain import (
     in_longer,
     telling,
 )
+from stages.secret_tokens import Span, token_at
 from stages.secret_values import mixed, placeholder, random_looking, user_and_password
 
 RUN = 20
@@ -39,106 +39,43 @@ data.
 """
 
 
-class Span(NamedTuple):
-    """A secret: bytes ``[start, end)`` to replace, what it is, and its value (joined and decoded if it was
-    split).
-    """
-
-    start: int
-    end: int
-    kind: str
-    value: bytes
-
-
 Nested = Callable[[bytes], bool]
 """Whether decoded text holds a secret."""
 
 _CLASS = bytes(0 if chr(c) in "_-" or (c < 128 and chr(c).isalnum()) else 1 for c in range(256))
 _NEEDLE = bytes(RUN)
 UUID_CHARS = 36
+GITHUB_CHARS = 40
+"""A classic token of GitHub."""
+_NEXT_LINE = re.compile(rb"\r?\n([A-Za-z0-9]{1,20})(?![A-Za-z0-9_])")
 _BLOB = re.compile(rb"[A-Za-z0-9+/_-]+={0,2}")
 
-# (kind, head, rest, strict): strict = the rest must look random, because the head alone says little.
-_TOKENS: tuple[tuple[str, str, str, bool], ...] = (
-    ("anthropic-key", r"sk-ant-", r"[A-Za-z0-9_-]{16,}", False),
-    ("openai-key", r"sk-(?:proj|svcacct|admin|or-v1|None)-", r"[A-Za-z0-9_-]{16,}", False),
-    ("stripe-key", r"[sr]k_(?:live|test|prod)_", r"[A-Za-z0-9]{10,}", False),
-    ("api-key", r"sk[-_]", r"[A-Za-z0-9_-]{17,}", True),
-    ("stripe-key", r"whsec_", r"[A-Za-z0-9+/=_-]{16,}", False),
-    ("google-key", r"AIza", r"[A-Za-z0-9_-]{30,}", False),
-    ("google-key", r"GOCSPX-", r"[A-Za-z0-9_-]{20,}", False),
-    ("aws-access-key", r"A(?:KIA|SIA|GPA|IDA|ROA|NPA|NVA)", r"[A-Z0-9]{16}(?![A-Za-z0-9])", False),
-    ("github-token", r"gh[pousr]_", r"[A-Za-z0-9]{20,}", False),
-    ("github-token", r"github_pat_", r"[A-Za-z0-9_]{20,}", False),
-    ("gitlab-token", r"gl(?:pat|dt|rt|ptt|ft|imt|agent|soat|cbt)-", r"[A-Za-z0-9_.-]{16,}", False),
-    ("slack-token", r"xox[a-z](?:\.xox[a-z])?-", r"[A-Za-z0-9-]{10,}", False),
-    ("slack-token", r"xapp-", r"[A-Za-z0-9-]{16,}", False),
-    ("twilio-key", r"(?:SK|AC)", r"[0-9a-f]{32}(?![A-Za-z0-9])", False),
-    ("npm-token", r"npm_", r"[A-Za-z0-9]{30,}", True),
-    ("pypi-token", r"pypi-", r"[A-Za-z0-9_-]{16,}", True),
-    ("huggingface-token", r"(?:hf_|api_org_)", r"[A-Za-z0-9]{20,}", True),
-    ("digitalocean-token", r"do[opr]_v1_", r"[0-9a-f]{32,}", False),
-    ("databricks-token", r"dapi", r"[0-9a-f]{32}(?:-\d)?(?![A-Za-z0-9])", False),
-    ("shopify-token", r"shp(?:at|ca|pa|ss)_", r"[0-9a-fA-F]{20,}", False),
-    ("square-token", r"sq0[a-z]{3}-", r"[A-Za-z0-9_-]{20,}", False),
-    ("square-token", r"EAAA[A-Za-z]", r"[A-Za-z0-9_-]{50,}", True),
-    ("facebook-token", r"EAA[A-Z]", r"[A-Za-z0-9]{60,}", True),
-    ("mailgun-key", r"key-", r"[0-9a-z]{32}(?![A-Za-z0-9])", True),
-    ("mailchimp-key", r"", r"[0-9a-f]{32}-us\d{1,2}(?![A-Za-z0-9])", False),
-    ("linear-key", r"lin_(?:api|oauth)_", r"[A-Za-z0-9]{20,}", False),
-    ("notion-token", r"(?:secret|ntn)_", r"[A-Za-z0-9]{30,}", True),
-    ("supabase-token", r"sb(?:p|_secret)_", r"[A-Za-z0-9_]{16,}", True),
-    ("alibaba-access-key", r"LTAI", r"[A-Za-z0-9]{16,24}(?![A-Za-z0-9])", False),
-    ("tencent-access-key", r"AKID", r"[A-Za-z0-9]{28,36}(?![A-Za-z0-9])", False),
-    ("volcengine-access-key", r"AKLT", r"[A-Za-z0-9]{30,60}(?![A-Za-z0-9])", False),
-    ("vercel-token", r"vc[abcikpr]_", r"[A-Za-z0-9]{20,}", True),
-    ("vercel-token", r"vercel_(?:blob_rw_)?", r"[A-Za-z0-9_]{20,}", True),
-    ("cloudflare-key", r"v1\.0-", r"[0-9a-f]{20,}-[0-9a-f]{100,}", False),
-    ("age-key", r"AGE-SECRET-KEY-1", r"[0-9A-Za-z]{30,}", False),
-    ("grafana-token", r"gl(?:sa|c)_", r"[A-Za-z0-9_=+/]{20,}", True),
-    ("groq-key", r"gsk_", r"[A-Za-z0-9]{20,}", True),
-    ("xai-key", r"xai-", r"[A-Za-z0-9]{40,}", True),
-    ("perplexity-key", r"pplx-", r"[A-Za-z0-9]{30,}", True),
-    ("replicate-token", r"r8_", r"[A-Za-z0-9]{30,}", True),
-    ("atlassian-token", r"ATATT3", r"[A-Za-z0-9_=-]{40,}", False),
-    ("postman-key", r"PMAK-", r"[0-9a-f]{20,}-[0-9a-f]{20,}", False),
-    ("newrelic-key", r"NRAK-", r"[A-Z0-9]{20,}", False),
-    ("sentry-token", r"sntry[su]_", r"[A-Za-z0-9+/=_]{30,}", False),
-    ("figma-token", r"figd_", r"[A-Za-z0-9_-]{30,}", False),
-    ("docker-token", r"dckr_(?:pat|oat)_", r"[A-Za-z0-9_-]{16,}", False),
-    ("planetscale-token", r"pscale_(?:tkn|pw|oauth)_", r"[A-Za-z0-9_.=-]{20,}", False),
-    ("rubygems-key", r"rubygems_", r"[0-9a-f]{40,}", False),
-    ("netlify-token", r"nfp_", r"[A-Za-z0-9]{30,}", True),
-    ("tailscale-key", r"tskey-[a-z]{2,10}-", r"[A-Za-z0-9-]{16,}", False),
-    ("circleci-token", r"CCI(?:PAT|PRJ)_", r"[A-Za-z0-9_]{20,}", False),
-    ("pulumi-token", r"pul-", r"[0-9a-f]{40}(?![A-Za-z0-9])", False),
-    ("vault-token", r"hv[sbr]\.", r"[A-Za-z0-9_-]{20,}", False),
-    ("doppler-token", r"dp\.(?:pt|st|ct|sa|scim|audit)\.", r"(?:[a-z0-9_-]{2,35}\.)?[A-Za-z0-9]{20,}", False),
-    ("sendgrid-key", r"SG\.", r"[A-Za-z0-9_-]{16,32}\.[A-Za-z0-9_-]{30,60}", False),
-    ("google-token", r"ya29\.", r"[A-Za-z0-9_-]{20,}", False),
-    ("telegram-token", r"", r"[0-9]{8,10}:AA[A-Za-z0-9_-]{32,35}(?![A-Za-z0-9_-])", False),
-    ("discord-token", r"", r"[MNO][A-Za-z0-9_-]{22,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}", False),
-    ("jwt", r"eyJ", r"[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?", False),
-)
-_COMPILED = tuple(
-    (kind, re.compile((head + f"({rest})").encode()), strict) for kind, head, rest, strict in _TOKENS
-)
 _HEAD = re.compile(HEADS)
 _INNER_HEAD = re.compile(rb"[_/+=-](?=" + HEADS + rb")")
 _HEX = re.compile(rb"(?:[0-9a-f-]{20,}+|[0-9A-F-]{20,}+)(?![A-Za-z0-9+/_=])")
 _COMMA = 44
 _SLASH = 47
+_TILDE = 126
+_EQUALS = 61
 _WEBHOOK = re.compile(
     rb"(?:hooks\.)?(slack|discord)(?:app)?\.com/(?:services|workflows|api/webhooks)/(?:[a-z0-9]{1,20}/){1,3}"
 )
-_PARTS = re.compile(rb"[_-]")
 _COLOUR = re.compile(rb"(?<=[\[;])[0-9]{1,3}m")
 _OPENING = frozenset(b"\"'` \t")
 _ASSIGNING = frozenset(b"=:([{,>")
 _MARKS = frozenset(b".:")
+_SIGNS = frozenset(b"/%~")
 _BEFORE_DOT = re.compile(rb"(?:hv[sbr]|dp\.[a-z]{2,5}(?:\.[a-z0-9_-]{2,35})?|SG|ya29|v1)\.$")
 _TELEGRAM_ID = re.compile(rb"(?<![0-9])[0-9]{8,10}:$")
 _UUID = re.compile(rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$", re.IGNORECASE)
+_GOOGLE_CODE = re.compile(rb"(?<![A-Za-z0-9/])4(?:/|%2[Ff])0[A-Za-z0-9_-]{30,}")
+_AZURE_CLIENT = re.compile(
+    rb"(?<![A-Za-z0-9_~.-])[A-Za-z0-9_~.-]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34}(?![A-Za-z0-9_~-])"
+)
+_UUID_NEAR = re.compile(rb"(heroku)|qyapi\.weixin")
+_UUID_HOOK = re.compile(rb"(?:feishu\.cn|larksuite\.com)/[a-z0-9/-]{1,40}/hook/$")
+_SIGNATURE = b"x-amz-signature=", b"x-goog-signature="
+_SHELL_SK = re.compile(rb"[A-Z0-9]_SK=[\"']?$")
 _ESCAPED = re.compile(rb"\\[nrtbf]$|%[0-9A-Fa-f]{2}$|[\[;][0-9]{1,3}m$")
 _NEAR = {
     "aws-access-key": (
@@ -195,6 +132,9 @@ def _scan_run(
     if before in HINTS and (near := _near_run(data, low, at, end)) is not None:
         spans.append(near)
         return max(end, near.end), decoded
+    if before in _SIGNS and (known := _behind_sign(data, low, at, end)) is not None:
+        spans.append(known)
+        return max(end, known.end), decoded
     if (run is None or before in ODD or (before in LONGER and in_longer(data, low, at))) and not _HEX.match(
         data, at
     ):
@@ -218,13 +158,29 @@ def _near_run(data: bytes, low: bytes, at: int, end: int) -> Span | None:
         span = _by_context(data, low, at, end)
         if span is not None:
             return span
-    if (
-        end - at == UUID_CHARS
-        and low.find(b"heroku", max(0, at - 64), at) >= 0
-        and _UUID.match(data, at, end)
-    ):
-        return Span(at, end, "heroku-key", data[at:end])
+    if before == _EQUALS and low.endswith(_SIGNATURE, max(0, at - 20), at):
+        return Span(at, end, "url-signature", data[at:end])
+    if end - at == UUID_CHARS and _UUID.match(data, at, end):
+        near = _UUID_NEAR.search(low, max(0, at - 64), at)
+        if near is not None:
+            return Span(at, end, "heroku-key" if near[1] else "wecom-webhook", data[at:end])
+    if low.find(b"_sk=", max(0, at - 5), at) >= 0 and _SHELL_SK.search(data[max(0, at - 8) : at]):
+        value = data[at:end]
+        return Span(at, end, "key", value) if random_looking(value) and mixed(value) else None
     return _split(data, at) if before in _OPENING and data[at - 2] not in _ASSIGNING else None
+
+
+def _behind_sign(data: bytes, low: bytes, at: int, end: int) -> Span | None:
+    """A secret in which the run at ``at`` stands behind a slash, a percent sign or a tilde."""
+    before = data[at - 1]
+    if before == _SLASH and end - at == UUID_CHARS and _UUID.match(data, at, end):
+        hook = _UUID_HOOK.search(low[max(0, at - 64) : at])
+        return Span(at, end, "feishu-webhook", data[at:end]) if hook else None
+    if before == _TILDE:
+        client = _AZURE_CLIENT.match(data, max(0, at - 6))
+        return Span(*client.span(), "azure-client-secret", client[0]) if client else None
+    code = _GOOGLE_CODE.match(data, max(0, at - 2))
+    return Span(*code.span(), "oauth-code", code[0]) if code and random_looking(code[0]) else None
 
 
 def _split(data: bytes, at: int) -> Span | None:
@@ -254,20 +210,6 @@ def _in_run(data: bytes, low: bytes, at: int, end: int) -> Iterator[Span]:
         yield from _in_blob(data, at, end)
 
 
-def token_at(data: bytes, at: int) -> Span | None:
-    """The provider token that starts exactly at ``at``, if one does."""
-    for kind, pattern, strict in _COMPILED:
-        match = pattern.match(data, at)
-        if match and not (strict and not _made_by_machine(match[1])):
-            return Span(at, match.end(), kind, match[0])
-    return None
-
-
-def _made_by_machine(rest: bytes) -> bool:
-    """Whether a token's rest looks random and has one long part of letters and digits."""
-    return random_looking(rest) and any(len(p) >= 12 and mixed(p) for p in _PARTS.split(rest[:512]))
-
-
 def _in_blob(data: bytes, start: int, end: int) -> Iterator[Span]:
     """Tokens in ``[start, end)``: at its start, behind an escape that runs into it, behind a separator."""
     at, misses = start, 0
@@ -288,11 +230,21 @@ def _in_blob(data: bytes, start: int, end: int) -> Iterator[Span]:
             if misses == MISSES:
                 break
             continue
+        if token.kind == "github-token" and len(value) < GITHUB_CHARS:
+            value, stop = _wrapped(data, value, stop)
         token = Span(head, stop, token.kind, value)
         at = stop
         yield token
         if token.kind in _NEAR:
             yield from _partners(data, token)
+
+
+def _wrapped(data: bytes, value: bytes, stop: int) -> tuple[bytes, int]:
+    """A classic token of GitHub with what a terminal wrapped to the next line: so much as is missing, no more."""
+    rest = _NEXT_LINE.match(data, stop)
+    if rest is None or len(value) + len(rest[1]) != GITHUB_CHARS or not mixed(rest[1]):
+        return value, stop
+    return value + rest[1], rest.end()
 
 
 def _boundary(data: bytes, at: int) -> bool:

@@ -7,10 +7,10 @@ where the last one ended.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from urllib.parse import unquote_to_bytes
+from collections.abc import Iterator
 
-from stages.secret_rules import Span
+from stages.secret_commands import may_command, scan_commands
+from stages.secret_tokens import Span
 from stages.secret_values import mixed, placeholder, random_looking
 
 _PEM_HEAD = re.compile(
@@ -32,6 +32,10 @@ _URL = re.compile(
     rb"://(?P<user>[^\s/@:\"'`<>\\?#|]{0,128}):(?!\d{1,5}(?:[/?#]|$))(?P<password>[^\s@\"'`<>\\|]{1,256})"
     rb"@(?=[\[A-Za-z0-9$%{_-])"
 )
+_ORACLE = re.compile(
+    rb"(?:thin:|sqlplus[ \t]+(?:-\w{1,8}[ \t]+){0,3}|(?:exp|imp)(?:dp)?[ \t]+|sqlldr[ \t]+(?:userid=)?)\\{0,7}[\"']?"
+    rb"[\w$#]{1,64}/(?P<password>[^\s/\"'@]{3,128})$"
+)
 _NO_PASSWORD = frozenset(b" \t\r\n\"'`<>|@/(")
 _URL_TOKEN = re.compile(rb"://(?P<password>[A-Za-z0-9_-]{16,256})@")
 _DOC_PASSWORDS = frozenset((b"password", b"pass", b"pwd", b"passwd", b"secret", b"token", b"xxx", b"pw"))
@@ -42,32 +46,21 @@ _ATTRIBUTES = frozenset(b"path domain expires max-age samesite priority version 
 _SESSION_NAME = re.compile(rb"sess|sid|auth|token|jwt|csrf|xsrf|remember|connect|login|user", re.IGNORECASE)
 _SIG = re.compile(rb"[?&;]sig=([A-Za-z0-9%+/=_-]{16,256})")
 _PGPASS = re.compile(
-    rb"^[A-Za-z0-9.*_-]{1,253}:(?:\d{2,5}|\*):[^:\s]{1,64}:[^:\s]{1,64}:([^:\s]{3,128})[ \t]*$", re.MULTILINE
+    rb"(?:^|(?<=[\s\"':=>|]))[A-Za-z0-9.*_-]{1,253}:5432:[^:\s\"\\]{1,64}:[^:\s\"\\]{1,64}:"
+    rb"(?P<password>[^:\s\"\\]{3,128})(?:(?P<line>[ \t]*$)|(?=[\s\"\\]))",
+    re.MULTILINE,
 )
-_CURL_USER = re.compile(rb"\s(?:-u|--user|--proxy-user|-U)[ =]?[\"']?([^\s\"':]{1,128}):([^\s\"']{1,256})")
-_DASH_P = re.compile(rb"\s(?:-p|-a)(?:[\"']([^\"'\n]{3,128})[\"']|([^\s\"'=:/]{4,128}))(?=[\s\"';|&]|$)")
-_DASH_P_SPACE = re.compile(
-    rb"\s(?:-p|-a|-w|-P)[ =](?:[\"']([^\"'\n]{3,128})[\"']|([^\s\"'\-/:][^\s\"']{2,127}))(?=[\s\"';|&)]|$)"
-)
-_PIPED = re.compile(
-    rb"\b(?:echo|printf)[ \t]+(?:-n[ \t]+)?[\"']?([^\s\"'|$]{4,512})[\"']?[ \t]*\|[^\n|]{0,200}--password-stdin"
-)
-_SQL_CLIENT = re.compile(
-    rb"\b(?:mysql|mariadb|mysqldump|mysqladmin|mysqlimport|mycli|mongo|mongosh|mongodump|sqlcmd)\b"
-)
-_LOGIN_CLIENT = re.compile(
-    rb"\b(?:sshpass|redis-cli|(?:docker|podman|helm|az|nerdctl|skopeo|buildah|oc|cf)[ \t][^\n]{0,40}?login|"
-    rb"ldapsearch|sqlcmd|mongo\w{0,4}|7z|zip|unzip)\b"
-)
+"""A whole line of .pgpass, or one within other text."""
+_HOST = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.*_-"
 _K8S = re.compile(rb"(?:^|\n)(?:data|stringdata):[ \t]*\r?\n((?:[ \t]+[^\n]{0,8000}(?:\n|$)){1,200})")
+_K8S_KIND = re.compile(rb"kind\\{0,7}\":\s{0,8}\\{0,7}\"secret\\{0,7}\"")
+_K8S_OBJECT = re.compile(rb"\"(?:data|stringdata)\\{0,7}\":\s{0,8}\{([^{}]{1,8000})\}")
+_K8S_PAIR = re.compile(
+    rb"\"[\w.-]{1,253}\\{0,7}\":\s{0,8}\\{0,7}\"([A-Za-z0-9+/=!#-\[\]-~]{4,8000}?)\\{0,7}\""
+)
 _K8S_LINE = re.compile(
     rb"^[ \t]+[\w.-]{1,253}:[ \t]*[\"']?([A-Za-z0-9+/=!-~]{4,8000}?)[\"']?[ \t]*$", re.MULTILINE
 )
-_WORD = re.compile(rb"[!#-&(-;=?-\[\]-_a-~]{1,2048}")
-
-_CLIENTS = (b"-u", b"mysql", b"redis-cli")
-
-Nested = Callable[[bytes], list[Span]]
 
 
 def may_shape(text: str) -> bool:
@@ -75,12 +68,9 @@ def may_shape(text: str) -> bool:
     return (
         "@" in text
         or "cookie" in text
-        or (
-            "-" in text and ("-u" in text or "redis-cli" in text)
-        )  # one character is found several times as fast
         or ("=" in text and "sig=" in text)
-        or ("q" in text and "mysql" in text)
         or ("5" in text and ":5432:" in text)
+        or may_command(text)
     )
 
 
@@ -95,15 +85,13 @@ def scan_shapes(data: bytes, low: bytes, marks: set[str]) -> Iterator[Span]:
             yield Span(block.start(1), block.end(), "private-key", block[1])
     if "kubernetes" in marks:
         yield from _kubernetes(data, low)
+    if "kubernetes-json" in marks:
+        yield from _kubernetes_json(data, low)
     yield from _urls(data)
     yield from _cookies(data, low)
     yield from _signatures(data, low)
-    yield from _commands(
-        data, low, (*_CLIENTS, b"sshpass", b"--password-stdin") if "sshpass" in marks else _CLIENTS
-    )
-    if b":5432:" in data:
-        for line in _PGPASS.finditer(data):
-            yield Span(line.start(1), line.end(1), "password", line[1])
+    yield from scan_commands(data, low, marks)
+    yield from _pgpass(data)
 
 
 def _hits(data: bytes, needle: bytes, start: int = 0) -> Iterator[int]:
@@ -147,7 +135,14 @@ def _urls(data: bytes) -> Iterator[Span]:
         if at < done or data[at - 1] in _NO_PASSWORD:
             continue
         start = data.rfind(b"://", max(done, at - 400), at)
-        match = (_URL.match(data, start) or _URL_TOKEN.match(data, start)) if start >= 0 else None
+        if start < 0:
+            match = (
+                _ORACLE.search(data, max(done, at - 200), at)
+                if data.find(b"/", max(done, at - 130), at) >= 0
+                else None
+            )
+        else:
+            match = _URL.match(data, start) or _URL_TOKEN.match(data, start)
         if match is None:
             continue
         done = match.end()
@@ -184,37 +179,18 @@ def _signatures(data: bytes, low: bytes) -> Iterator[Span]:
             yield Span(match.start(1), match.end(1), "azure-signature", match[1])
 
 
-def _commands(data: bytes, low: bytes, needles: tuple[bytes, ...]) -> Iterator[Span]:
-    """``curl -u user:pass``, ``mysql -pX``, ``docker login -p X``, ``sshpass -p X``."""
-    for needle in needles:
-        done = 0
-        for at in _hits(low, needle):
-            if at < done or (needle == b"-u" and data[at - 1] not in b" -"):
-                continue
-            start = max(low.rfind(b"\n", max(0, at - 400), at) + 1, at - 400, 0)
-            end = low.find(b"\n", at, at + 400)
-            end = min(len(low), at + 400) if end < 0 else end
-            done = end
-            yield from _command(data, low, start, end)
-
-
-def _command(data: bytes, low: bytes, start: int, end: int) -> Iterator[Span]:
-    line = low[start:end]
-    if re.search(rb"\b(?:curl|wget|https?|xh|lftp|smbclient|mosquitto_\w{3})\b", line):
-        for match in _CURL_USER.finditer(data, start, end):
-            if not placeholder(match[2]):
-                yield Span(match.start(2), match.end(2), "password", match[2])
-    for match in _PIPED.finditer(data, start, end):
-        if not placeholder(match[1]):
-            yield Span(match.start(1), match.end(1), "password", match[1])
-    for client, pattern in ((_SQL_CLIENT, _DASH_P), (_LOGIN_CLIENT, _DASH_P), (_LOGIN_CLIENT, _DASH_P_SPACE)):
-        found = client.search(line)
-        if found is None:
+def _pgpass(data: bytes) -> Iterator[Span]:
+    """``host:5432:database:user:password``; within other text (``app.log:5432:…``) only one with letters and digits."""
+    done = 0
+    for at in _hits(data, b":5432:"):
+        before = data[max(done, at - 254) : at]
+        line = _PGPASS.match(data, at - len(before) + len(before.rstrip(_HOST)))
+        if line is None:
             continue
-        for match in pattern.finditer(data, start + found.end(), end):
-            group = 1 if match[1] is not None else 2
-            if not placeholder(match[group]) and not match[group].isdigit():
-                yield Span(match.start(group), match.end(group), "password", match[group])
+        done = line.end()
+        whole = line["line"] is not None and data[line.start() - 1 : line.start()] in (b"", b"\n")
+        if whole or (mixed(line["password"]) and not placeholder(line["password"])):
+            yield Span(*line.span("password"), "password", line["password"])
 
 
 def _kubernetes(data: bytes, low: bytes) -> Iterator[Span]:
@@ -232,31 +208,14 @@ def _kubernetes(data: bytes, low: bytes) -> Iterator[Span]:
                     yield Span(line.start(1), line.end(1), "kubernetes-secret", line[1])
 
 
-def scan_encoded(data: bytes, nested: Nested) -> Iterator[Span]:
-    """Secrets in URL-encoded words (``password%3D…``): decoded, judged by ``nested``, mapped back."""
+def _kubernetes_json(data: bytes, low: bytes) -> Iterator[Span]:
+    """The same in JSON (escaped, too): all texts in the object behind ``"data":`` or ``"stringData":``."""
     done = 0
-    for at in _hits(data, b"%"):
-        if at < done or data[at + 1 : at + 2] != b"3":
+    for kind in _K8S_KIND.finditer(low):
+        if kind.start() < done:
             continue
-        start = at
-        while start > max(done, at - 512) and _WORD.match(data, start - 1, start):
-            start -= 1
-        word = _WORD.match(data, start)
-        done = word.end() if word else at + 2
-        offsets, plain = _decoded(data[start:done])
-        for span in nested(plain):
-            yield Span(start + offsets[span.start], start + offsets[span.end], span.kind, span.value)
-
-
-def _decoded(word: bytes) -> tuple[list[int], bytes]:
-    """The word without ``%XX``, and for each of its bytes (and its end) the offset in the word."""
-    offsets: list[int] = []
-    plain = bytearray()
-    at = 0
-    while at < len(word):
-        step = 3 if word[at] == 37 and re.match(rb"%[0-9A-Fa-f]{2}", word[at : at + 3]) else 1
-        offsets.append(at)
-        plain += unquote_to_bytes(word[at : at + step])
-        at += step
-    offsets.append(len(word))
-    return offsets, bytes(plain)
+        start, done = max(kind.start() - 8000, done), kind.end() + 8000
+        for block in _K8S_OBJECT.finditer(low, start, done):
+            for pair in _K8S_PAIR.finditer(data, block.start(1), block.end(1)):
+                if not placeholder(pair[1]):
+                    yield Span(pair.start(1), pair.end(1), "kubernetes-secret", pair[1])

@@ -59,7 +59,7 @@ _TOKEN_ENDS = (
 )
 _AUTH_WORDS = frozenset(b"auth credential credentials cred creds".split())
 _PASS_BEFORE = frozenset(
-    b"db user root ssh smtp mail email ftp admin my mysql pg redis login sudo proxy key".split()
+    b"db user root ssh smtp mail email ftp admin my mysql pg redis login sudo proxy key require".split()
 )
 
 
@@ -74,7 +74,7 @@ def name_strength(name: bytes) -> Name:
     last, joined = words[-1], b"".join(words)
     if joined.endswith((b"passphrase", b"mnemonic", b"seedphrase")):
         return Name.PHRASE
-    if joined.endswith(_PASSWORD_ENDS) or last == b"pw" or joined in (b"pass", b"pword"):
+    if joined.endswith(_PASSWORD_ENDS) or last in (b"pw", b"psk") or joined in (b"pass", b"pword"):
         return Name.PASSWORD
     if last == b"pass" or (last.endswith(b"pass") and last[:-4] in _PASS_BEFORE):
         return Name.PASSWORD
@@ -132,7 +132,7 @@ _NUMERIC = re.compile(rb"[-+]?[\d._,:/x%-]+(?:[kKmMgG]?[bB]?|ms|s|h|d|px|%)$")
 _DATE = re.compile(rb"\d{4}-\d\d-\d\d(?:[T ][\d:.]+(?:Z|[+-]\d\d:?\d\d)?)?$|\d{1,2}:\d\d(?::\d\d)?$")
 _VERSION = re.compile(rb"[v^~=]?\d+(?:\.[\dx*]+)+(?:-[a-z]+[.\d]*)?$")
 _INTEGRITY = re.compile(rb"sha(?:1|256|384|512)[-:]", re.IGNORECASE)
-_UUID_OR_HEX = re.compile(rb"(?:[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|[0-9a-f]{16,})$", re.IGNORECASE)
+UUID_OR_HEX = re.compile(rb"(?:[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|[0-9a-f]{16,})$", re.IGNORECASE)
 _TELLING = re.compile(rb"pass(?:word|wd|phrase)?|pwd|secret|token|key|auth|cred", re.IGNORECASE)
 
 
@@ -201,7 +201,7 @@ def is_secret(value: bytes, name: Name, form: Form) -> bool:
     value = value[:VALUE_BYTES]
     if name == Name.NOTHING or len(value) < 4 or _never(value):
         return False
-    if form == Form.SPACED and (_UUID_OR_HEX.match(value) or not (random_looking(value) and mixed(value))):
+    if form == Form.SPACED and (UUID_OR_HEX.match(value) or not (random_looking(value) and mixed(value))):
         return False
     if form != Form.QUOTED and _is_identifier(value):
         return False
@@ -245,6 +245,6 @@ def _token(value: bytes, name: Name, form: Form) -> bool:
         return True
     if name == Name.AUTH:
         return False
-    if _UUID_OR_HEX.match(value):
+    if UUID_OR_HEX.match(value):
         return True
     return form > Form.LOOSE and mixed(value) and not _TELLING.search(value)

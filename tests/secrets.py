@@ -1,24 +1,16 @@
-"""Secrets to plant, and look-alikes to keep: put together from a seed at run time, so no scanner finds any
-here.
+"""Secrets to plant: put together from a seed at run time, so no scanner finds any here.
 
-``secrets(seed)`` gives some ninety of more than 50 kinds, each with the text around it, and ``not_yet(seed)``
-those that no rule recognises yet; ``lookalikes(seed)`` what must be kept. ``home_with_secrets`` and
-``home_with_lookalikes`` plant them where they turn up in real sessions. No value may be in any file of a store
-or in any output, in any of its ``forms`` (byte search).
+``secrets(seed)`` gives some hundred and thirty of more than 80 kinds, each with the text around it, and
+``not_yet(seed)`` those that no rule recognises yet. ``tests.lookalikes`` has what must be kept, ``tests.leaks`` where
+both are planted and how a leak is found.
 """
 
 import base64
 import json
 import random
-import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from string import ascii_letters, ascii_lowercase, ascii_uppercase, digits
-from urllib.parse import quote
-
-from tests import wires
-from tests.wires import Call, say
 
 ALNUM = ascii_letters + digits
 HEX = "0123456789abcdef"
@@ -34,7 +26,7 @@ class Secret:
     values: tuple[str, ...]
 
 
-class _Mint:
+class Mint:
     """Random values of the forms that providers give out."""
 
     def __init__(self, rng: random.Random) -> None:
@@ -141,22 +133,13 @@ _WRITTEN: tuple[_Row, ...] = (
     ("url-encoded", "payload=password%3D{}%26user%3Dann", (ALNUM, 20)),
     ("prose", "the admin password is {} for now", (ALNUM, 16)),
     ("prose", "管理员口令：{}，登录后请修改", (ALNUM, 16)),
-    (
-        "private-span",
-        '<Private reason="mine">\nmy card ends in {}\nand the code is {}\n</PRIVATE>',
-        (digits, 9),
-        (digits, 7),
-    ),
-)
-
-NOT_YET: tuple[_Row, ...] = (
     ("google-oauth-code", "GET /auth/callback?state=ab12&code=4/0A{}&scope=email", (ALNUM, 60)),
     ("google-oauth-code-encoded", "GET /auth/callback?state=ab12&code=4%2F0A{}&scope=email", (ALNUM, 60)),
     ("oracle", "jdbc:oracle:thin:shop/{}@//db.shop.dev:1521/shop", (ALNUM, 16)),
     ("terminal-wrap", "export SHOP_SIGNING_SECRET={}\n{}\n", (ALNUM, 26), (ALNUM, 18)),
     ("provider-wrap", "export GITHUB_TOKEN=ghp_{}\n{}\n", (ALNUM, 24), (ALNUM, 12)),
     ("heroku-new", "use HRKU-{} now", (ALNUM, 60)),
-    ("azure-client-bare", "az login with {}8Q~{}", (ALNUM, 3), (ALNUM, 34)),
+    ("azure-client-bare", "az login with x7P8Q~{}", (ALNUM, 34)),
     ("baidu", "use bce-v3/ALTAK-{}/{} for qianfan", (ALNUM, 21), (HEX, 40)),
     ("huawei", "export HUAWEICLOUD_SDK_SK={}", (ALNUM, 40)),
     ("dingtalk-signature", "加签 SEC{}", (HEX, 64)),
@@ -176,23 +159,47 @@ NOT_YET: tuple[_Row, ...] = (
     ("coloured", "\x1b[1mpassword\x1b[0m: \x1b[33m{}\x1b[0m", (ALNUM, 20)),
     ("csv", "user,password\nann,{}", (ALNUM, 20)),
     ("url-key", "https://maps.shop.dev/v1?key={}", (ALNUM, 40)),
+    ("csv", "name,token,role\nann,{},dev\nbob,{},ops", (ALNUM, 24), (ALNUM, 24)),
+    (
+        "table",
+        "| user | password |\n|------|----------|\n| ann | {} |\n| bob | {} |",
+        (ALNUM, 9),
+        (ALNUM, 14),
+    ),
+    ("table", "+------+----------+\n| user | password |\n+------+----------+\n| ann  | {} |", (ALNUM, 12)),
+    ("table", "│ user │ password │\n├──────┼──────────┤\n│ ann  │ {} │", (ALNUM, 12)),
+    ("sqlplus", "sqlplus -s shop/{}@db.shop.dev/shop", (ALNUM, 16)),
+    ("htpasswd", "htpasswd -b .htpasswd ann {}", (ALNUM, 16)),
+    ("github-secret", "gh secret set NPM_TOKEN --body {} --repo shop/shop", (ALNUM, 24)),
+    ("requirepass", "port 6379\nrequirepass {}", (ALNUM, 24)),
+    ("wifi", "network={{\n  ssid=shop\n  psk={}\n}}", (ALNUM, 20)),
+    ("lftp", "lftp -u ann,{} sftp://files.shop.dev", (ALNUM, 20)),
+    ("basic-pair", "requests.get(url, auth=('ann', '{}'))", (ALNUM, 16)),
+    ("prose-possessive", "the password's {} by the way", (ALNUM, 16)),
+    ("prose-chinese", "密码我设成 {} 了", (ALNUM, 12)),
+    ("prose-chinese", "账号ann，密码{}", (ALNUM, 16)),
+    ("below", "the password:\n{}\nthanks", (ALNUM, 16)),
+    ("below", "token:\n\n```\n{}\n```", (ALNUM, 32)),
+    ("private-span", "&lt;private&gt;\nmy card ends in {}\n&lt;/private&gt;", (digits, 9)),
+    (
+        "private-span",
+        '<Private reason="mine">\nmy card ends in {}\nand the code is {}\n</PRIVATE>',
+        (digits, 9),
+        (digits, 7),
+    ),
+)
+
+NOT_YET: tuple[_Row, ...] = (
+    ("unknown-option", "shopctl -p {} list", (ALNUM, 20)),
+    ("sqlplus-local", "sqlplus shop/{}", (ALNUM, 16)),
+    ("prose-unnamed", "log in as ann with {}", (ALNUM, 16)),
+    ("prose-pair", "credentials: ann / {}", (ALNUM, 16)),
+    ("psk-colon", "psk: {}", (ALNUM, 20)),
+    ("other-language", "contraseña: {}", (ALNUM, 20)),
+    ("url-sign", "https://pay.shop.dev/notify?amount=3&sign={}", (HEX, 32)),
 )
 """What slips through: written down so that it is not forgotten, and not planted until a rule knows it."""
 
-PLACES = (
-    *("prompt", "answer", "command", "output", "edit", "failed output", "steer", "sub-agent"),
-    *("read", "write", "grep", "mcp", "todo", "thought", "summary", "error"),
-)
-"""Where text comes from in a session."""
-_WHOLE = ("prompt", "answer", "command")
-_ARGUMENTS = ("edit", "write", "mcp", "todo")
-NOT_YET_PLACES: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("continued", "concatenated", "adjacent"), (*_ARGUMENTS, "read")),
-    "escaped-json": (*_ARGUMENTS, "grep"),
-    "pgpass": (*_ARGUMENTS, "read", "grep", "steer", "sub-agent", "summary", "error"),
-    **dict.fromkeys(("base64-lines", "kubernetes", "yaml-block"), ("read",)),
-}
-"""Kinds that rules know, and the places where they slip through all the same: not planted there until mended."""
 
 _AROUND = (
     "use {} for the upload",
@@ -205,7 +212,7 @@ _AROUND = (
 
 def secrets(seed: int) -> tuple[Secret, ...]:
     """The same seed gives the same secrets; different seeds share no value."""
-    mint = _Mint(random.Random(f"secrets {seed}"))
+    mint = Mint(random.Random(f"secrets {seed}"))
     made = [_token(mint, index, row) for index, row in enumerate(_TOKENS)]
     made += [maker(mint) for maker in _MAKERS]
     return (*made, *_filled(mint, _WRITTEN))
@@ -213,10 +220,10 @@ def secrets(seed: int) -> tuple[Secret, ...]:
 
 def not_yet(seed: int) -> tuple[Secret, ...]:
     """Secrets that no rule recognises yet. One that a rule has learned belongs among the others."""
-    return _filled(_Mint(random.Random(f"not yet {seed}")), NOT_YET)
+    return _filled(Mint(random.Random(f"not yet {seed}")), NOT_YET)
 
 
-def _token(mint: _Mint, index: int, row: tuple[str, tuple[str, ...], str, int]) -> Secret:
+def _token(mint: Mint, index: int, row: tuple[str, tuple[str, ...], str, int]) -> Secret:
     kind, head, alphabet, size = row
     value = "".join(head) + mint.of(alphabet, size)
     if kind == "slack":
@@ -224,15 +231,15 @@ def _token(mint: _Mint, index: int, row: tuple[str, tuple[str, ...], str, int]) 
     return Secret(kind, _AROUND[index % len(_AROUND)].format(value), (value,))
 
 
-def _named(kind: str, template: str, alphabet: str, size: int) -> Callable[[_Mint], Secret]:
-    def make(mint: _Mint) -> Secret:
+def _named(kind: str, template: str, alphabet: str, size: int) -> Callable[[Mint], Secret]:
+    def make(mint: Mint) -> Secret:
         value = mint.of(alphabet, size)
         return Secret(kind, template.format(value), (value,))
 
     return make
 
 
-def _filled(mint: _Mint, rows: Iterable[_Row]) -> tuple[Secret, ...]:
+def _filled(mint: Mint, rows: Iterable[_Row]) -> tuple[Secret, ...]:
     """Every row's text with a value for each ``(alphabet, size)``, in its order; size 0: a UUID."""
     made = []
     for kind, template, *shapes in rows:
@@ -241,80 +248,80 @@ def _filled(mint: _Mint, rows: Iterable[_Row]) -> tuple[Secret, ...]:
     return tuple(made)
 
 
-def _aws(mint: _Mint) -> Secret:
+def _aws(mint: Mint) -> Secret:
     ident, key = "AK" + "IA" + mint.of(ascii_uppercase + digits, 16), mint.of(ALNUM, 40)
     return Secret("aws", f"aws_access_key_id = {ident}\naws_secret_access_key = {key}", (ident, key))
 
 
-def _jwt(mint: _Mint) -> Secret:
+def _jwt(mint: Mint) -> Secret:
     value = mint.jwt()
     return Secret("jwt", f"the cookie holds {value} and expires today", (value, value.split(".")[2]))
 
 
-def _bearer(mint: _Mint) -> Secret:
+def _bearer(mint: Mint) -> Secret:
     value = mint.of(ALNUM, 40)
     return Secret("bearer", f'curl -H "Authorization: Bearer {value}" https://api.shop.dev/v1/me', (value,))
 
 
-def _basic(mint: _Mint) -> Secret:
+def _basic(mint: Mint) -> Secret:
     password = mint.of(ALNUM, 14)
     coded = base64.b64encode(f"deploy:{password}".encode()).decode()
     return Secret("basic", f"Authorization: Basic {coded}", (coded, password))
 
 
-def _pem(label: str) -> Callable[[_Mint], Secret]:
-    def make(mint: _Mint) -> Secret:
+def _pem(label: str) -> Callable[[Mint], Secret]:
+    def make(mint: Mint) -> Secret:
         block, lines = mint.pem(label)
         return Secret("private-key", f"$ cat id_key\n{block}\n", lines)
 
     return make
 
 
-def _service_account(mint: _Mint) -> Secret:
+def _service_account(mint: Mint) -> Secret:
     block, lines = mint.pem("PRIVATE KEY")
     text = json.dumps({"type": "service_account", "private_key": block, "client_email": "ci@shop.dev"})
     return Secret("service-account", text, lines)
 
 
-def _url(scheme: str, rest: str) -> Callable[[_Mint], Secret]:
-    def make(mint: _Mint) -> Secret:
+def _url(scheme: str, rest: str) -> Callable[[Mint], Secret]:
+    def make(mint: Mint) -> Secret:
         password = mint.of(ALNUM, 18)
         return Secret("url", f"{scheme}://shop:{password}@{rest}", (password,))
 
     return make
 
 
-def _private(mint: _Mint) -> Secret:
+def _private(mint: Mint) -> Secret:
     words = f"the vault code of {mint.of(ascii_lowercase, 9)} is {mint.of(digits, 6)}"
     return Secret("private-span", f"<private>\n{words}\n</private> now go on", (words,))
 
 
-def _docker(mint: _Mint) -> Secret:
+def _docker(mint: Mint) -> Secret:
     password = mint.of(ALNUM, 20)
     coded = base64.b64encode(f"robot:{password}".encode()).decode()
     return Secret("docker", json.dumps({"auths": {"registry.shop.dev": {"auth": coded}}}), (coded, password))
 
 
-def _telegram(mint: _Mint) -> Secret:
+def _telegram(mint: Mint) -> Secret:
     value = f"{mint.of(digits, 9)}:AA{mint.of(ALNUM, 33)}"
     return Secret("telegram", f"https://api.telegram.org/bot{value}/getMe", (value,))
 
 
-def _sendgrid(mint: _Mint) -> Secret:
+def _sendgrid(mint: Mint) -> Secret:
     value = "S" + "G." + mint.of(ALNUM, 22) + "." + mint.of(ALNUM, 43)
     return Secret("sendgrid", f"SENDGRID_API_KEY={value}", (value,))
 
 
-def _azure(mint: _Mint) -> Secret:
+def _azure(mint: Mint) -> Secret:
     key = mint.b64(64)
     text = f"DefaultEndpointsProtocol=https;AccountName=shop;AccountKey={key};EndpointSuffix=core.windows.net"
     return Secret("azure", text, (key,))
 
 
-def _wrapped(kind: str, template: str, *, lines: bool = False) -> Callable[[_Mint], Secret]:
+def _wrapped(kind: str, template: str, *, lines: bool = False) -> Callable[[Mint], Secret]:
     """A text with a password, in base64; ``lines``: as ``base64`` prints it, 76 characters a line."""
 
-    def make(mint: _Mint) -> Secret:
+    def make(mint: Mint) -> Secret:
         password = mint.of(ALNUM, 20)
         plain = template.format(password).encode()
         coded = (base64.encodebytes(plain) if lines else base64.b64encode(plain)).decode().strip()
@@ -323,17 +330,17 @@ def _wrapped(kind: str, template: str, *, lines: bool = False) -> Callable[[_Min
     return make
 
 
-def _kubernetes(mint: _Mint) -> Secret:
+def _kubernetes(mint: Mint) -> Secret:
     password = mint.of(ALNUM, 20)
     coded = base64.b64encode(password.encode()).decode()
     text = f"apiVersion: v1\nkind: Secret\nmetadata:\n  name: shop\ndata:\n  shop: {coded}\n"
     return Secret("kubernetes", text, (coded, password))
 
 
-def _key_lines(before: str, between: str) -> Callable[[_Mint], Secret]:
+def _key_lines(before: str, between: str) -> Callable[[Mint], Secret]:
     """A private key whose lines a tool or a string literal has put something around."""
 
-    def make(mint: _Mint) -> Secret:
+    def make(mint: Mint) -> Secret:
         block, lines = mint.pem("PRIVATE KEY")
         marked = [before.format(number) + line for number, line in enumerate(block.split("\n"), 1)]
         return Secret("key-lines", "deploy key:\n" + between.join(marked) + "\nend", lines)
@@ -341,7 +348,7 @@ def _key_lines(before: str, between: str) -> Callable[[_Mint], Secret]:
     return make
 
 
-_MAKERS: tuple[Callable[[_Mint], Secret], ...] = (
+_MAKERS: tuple[Callable[[Mint], Secret], ...] = (
     _aws,
     _jwt,
     _bearer,
@@ -383,237 +390,3 @@ _MAKERS: tuple[Callable[[_Mint], Secret], ...] = (
     _key_lines("-", "\n"),
     _key_lines("web_1  | ", "\n"),
 )
-
-
-def lookalikes(seed: int) -> tuple[str, ...]:
-    """What must be kept byte for byte: hashes, commit ids, UUIDs, versions, identifiers, placeholders, paths."""
-    mint = _Mint(random.Random(f"lookalikes {seed}"))
-    return (*_digests(mint), *_ids(mint), *_STANDING_FOR, *_SAID)
-
-
-def _digests(mint: _Mint) -> tuple[str, ...]:
-    """Hashes of all lengths and in all dresses, and other data that is random and not secret."""
-    png = base64.b64encode(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + mint.rng.randbytes(60)).decode()
-    return (
-        f"commit {mint.of(HEX, 40)}",
-        f"{mint.of(HEX, 7)} (HEAD -> main, origin/main) keep the login token in a cookie",
-        f"Merge: {mint.of(HEX, 8)} {mint.of(HEX, 8)}",
-        f"index {mint.of(HEX, 7)}..{mint.of(HEX, 7)} 100644",
-        f"git revert {mint.of(HEX, 12)}",
-        f"{mint.of(HEX, 32)}  shop-1.2.0.tar.gz",
-        f"{mint.of(HEX, 40)}  shop-1.2.0.zip",
-        f"{mint.of(HEX, 56)}  sha224.txt",
-        f"{mint.of(HEX, 64)}  shop-1.2.0.whl",
-        f"{mint.of(HEX, 96)}  sha384.txt",
-        f"{mint.of(HEX, 128)}  sha512.txt",
-        f"sha256:{mint.of(HEX, 64)}",
-        f"FROM python:3.12-slim@sha256:{mint.of(HEX, 64)}",
-        f"--hash=sha256:{mint.of(HEX, 64)}",
-        f'integrity="sha512-{mint.b64(64)}"',
-        f'"integrity": "sha384-{mint.b64(48)}",',
-        f"github.com/shop/cart v1.2.3 h1:{mint.b64(32)}",
-        f'checksum = "{mint.of(HEX, 64)}"',
-        f'ETag: W/"{mint.of(HEX, 32)}"',
-        f"<img src='data:image/png;base64,{png}'>",
-        f"SHA256:{mint.b64(32).rstrip('=')} dev@shop.dev (ED25519)",
-        "crc32 " + mint.of(HEX, 8),
-    )
-
-
-def _ids(mint: _Mint) -> tuple[str, ...]:
-    """Names that machines give: UUIDs in all forms, ULIDs, versions, times, addresses, colours, URLs."""
-    uuid = mint.uuid()
-    return (
-        f"session_{uuid}",
-        f"request {uuid.upper()} done",
-        f"urn:uuid:{mint.uuid()}",
-        f"postgres://user:{'password'}@localhost/shop",
-        f"{{{mint.uuid()}}}",
-        f"order {mint.of(HEX, 32)} was shipped",
-        f"msg_01M8NZ6TGM{mint.of(UPPER, 16)}",
-        f"trace 00-{mint.of(HEX, 32)}-{mint.of(HEX, 16)}-01",
-        "01HZX5K3V9Q2W8R7T6Y4P1N0M3",
-        "kimi-memory-pipeline==0.1.0",
-        "v2.10.0-rc.3+build.20261130.5114f85",
-        "2026-11-30T15:17:16.123456+08:00",
-        "elapsed 1796033702000 ms",
-        "color: #a1b2c3; background: #0f172acc;",
-        "link/ether 0a:1b:2c:3d:4e:5f brd ff:ff:ff:ff:ff:ff",
-        "inet6 2001:0db8:85a3:0000:0000:8a2e:0370:7334/64",
-        "src/auth/token_storage_adapter_factory.py",
-        "AbstractTokenStorageAdapterFactoryBean2ConfigurationTest",
-        "https://shop.dev/orders/1234?page=2&sort=price",
-        "dist/assets/index-B7x9kQ2m.js",
-        "s3://shop-backups/2026/11/30/db-0004.dump",
-    )
-
-
-_STANDING_FOR = (
-    "password = os.environ['DB_PASSWORD']",
-    "const token = process.env.API_TOKEN;",
-    'api_key = get_secret("stripe")',
-    "token: str | None = None",
-    "def login(user: str, password: str) -> Token:",
-    "DB_PASSWORD=<your password>",
-    "Authorization: Bearer <token>",
-    "Authorization: Bearer $TOKEN",
-    "PASSWORD=changeme",
-    "password: ***",
-    "secret=********",
-    "export TOKEN=$GITHUB_TOKEN",
-    "TOKEN=${TOKEN}",
-    "token: ${{ secrets.GITHUB_TOKEN }}",
-    "password: {{ vault_password }}",
-    "set TOKEN=%TOKEN%",
-    "API_KEY=your-api-key-here",
-    "max_tokens=4096",
-    "primary_key=True",
-    "token_count = 12",
-    "private_key_path: /etc/ssl/key.pem",
-    "password VARCHAR(255) NOT NULL",
-    "resolve(token: TokenType.ACCESS)",
-)
-_SAID = (
-    "the secret of the tokenizer is its table",
-    "the token is invalid",
-    "test_password_is_hashed_before_it_is_stored",
-    "tests/test_login.py::test_a_wrong_password_is_refused PASSED",
-    "令牌保存在浏览器里，密码不落盘",
-    "忘记密码？请联系管理员",
-    "密码长度至少8位，不能为空",
-    "密钥长度: 2048",
-    "请输入密码",
-    "-----BEGIN PUBLIC KEY-----",
-    "-----BEGIN CERTIFICATE-----",
-)
-
-
-# --- where they are planted --------------------------------------------------------------------------------
-
-
-CWD = "/home/dev/shop"
-_START = 1_796_033_702_000
-_HOUR = 3_600_000
-_TURNS = 48
-"""At most so many turns a session."""
-
-
-def home_with_secrets(
-    root: Path, seed: int, *, cwd: str = CWD, shifts: Sequence[int] = (0,)
-) -> tuple[Secret, ...]:
-    """Writes a home with every secret once for each of ``shifts``, which say in which of PLACES the first one
-    stands; the others take turns. Every turn says “quartermaster”, so that a theme finds it. The sessions'
-    titles hold a secret each.
-    """
-    planted = secrets(seed)
-    rows = [
-        (secret, _place(secret, index + shift)) for shift in shifts for index, secret in enumerate(planted)
-    ]
-    titles = [secret.text for secret in planted if secret.kind not in NOT_YET_PLACES]
-    _write_home(root, seed, cwd, [(secret.text, place) for secret, place in rows], titles)
-    return planted
-
-
-def home_with_lookalikes(root: Path, seed: int, *, cwd: str = CWD) -> tuple[str, ...]:
-    """Writes a home with every look-alike once where it is stored whole: in prompts, answers and commands."""
-    planted = lookalikes(seed)
-    _write_home(root, seed, cwd, [(text, _WHOLE[index % 3]) for index, text in enumerate(planted)], planted)
-    return planted
-
-
-def home_not_yet(root: Path, seed: int, *, cwd: str = CWD) -> dict[tuple[str, str], Secret]:
-    """Writes a home with what NOT_YET_PLACES names, and gives it by kind and place."""
-    pairs = [(kind, place) for kind, places in NOT_YET_PLACES.items() for place in places]
-    planted = {}
-    for number, (kind, place) in enumerate(pairs):  # each has values of its own, to tell them apart
-        planted[kind, place] = next(each for each in secrets(seed + number) if each.kind == kind)
-    _write_home(root, seed, cwd, [(secret.text, place) for (_, place), secret in planted.items()], [""])
-    return planted
-
-
-def _place(secret: Secret, number: int) -> str:
-    """The place of this number; the next one if the secret would slip through there."""
-    behind = (PLACES[(number + step) % len(PLACES)] for step in range(len(PLACES)))
-    return next(place for place in behind if place not in NOT_YET_PLACES.get(secret.kind, ()))
-
-
-def _write_home(
-    root: Path, seed: int, cwd: str, rows: Sequence[tuple[str, str]], titles: Sequence[str]
-) -> None:
-    """``rows`` are texts and places, ``titles`` what sessions are called by turns."""
-    home = wires.Home(root, seed=seed)
-    for first in range(0, len(rows), _TURNS):
-        title = f"quartermaster {titles[first % len(titles)]}".strip()
-        session = home.session(cwd, at=_START + first * _HOUR, title=title)
-        for index, (text, place) in enumerate(rows[first : first + _TURNS], first):
-            _plant(session.main, index, text, place)
-    home.write()
-
-
-def _plant(wire: wires.Wire, index: int, text: str, place: str) -> None:
-    ask = f"quartermaster step {index}: look at this"
-    done = f"Decided for quartermaster step {index}: keep it."
-    calls: dict[str, Call] = {
-        "command": wires.bash(f"cat <<'EOF'\n{text}\nEOF", "ok"),
-        "output": wires.bash("cat .env", f"{text}\nend"),
-        "edit": wires.edit(".env", "A=1", text),
-        "failed output": wires.bash("run", f"Error: refused\n{text}", code=1),
-        "sub-agent": wires.agent(ask, say(f"Report: {text}"), description="Look"),
-        "read": wires.read("notes.txt", text),
-        "write": wires.write("notes.txt", text),
-        "grep": wires.grep(text.split("\n")[0], "src", text),
-        "mcp": wires.mcp("vault", "get", {"name": text}, text),
-        "todo": wires.todo((text, "pending")),
-    }
-    others: dict[str, Callable[[], object]] = {
-        "prompt": lambda: wire.turn(f"{ask}\n{text}", say(done)),
-        "answer": lambda: wire.turn(ask, say(f"I found this:\n{text}\n{done}")),
-        "steer": lambda: wire.turn(
-            ask, say("One.", wires.bash("ls", "a")), say(done), steers={1: f"also {text}"}
-        ),
-        "thought": lambda: wire.turn(ask, say(done, think=text)),
-        "summary": lambda: wire.compact(f"quartermaster: {text}"),
-        "error": lambda: wire.turn(ask, say(""), outcome="failed", error=f"400 refused: {text}"),
-    }
-    if place in calls:
-        wire.turn(ask, say("Let me see.", calls[place]), say(done), gap=60_000)
-    else:
-        others[place]()
-
-
-# --- how a leak would look ---------------------------------------------------------------------------------
-
-
-def forms(value: str) -> frozenset[bytes]:
-    """The bytes as which a value may turn up: as it is, folded, in base64, URL-encoded or escaped in JSON."""
-    raw = value.encode()
-    percent = quote(value, safe="")
-    small = re.sub("%..", lambda escape: escape[0].lower(), percent)
-    every = "".join(f"%{byte:02X}" for byte in raw)
-    written = (value, value.lower(), json.dumps(value)[1:-1], json.dumps(value).replace("/", "\\/")[1:-1])
-    return frozenset(
-        [text.encode() for text in (*written, percent, small, percent.lower(), every, every.lower())]
-        + [coded for shift in range(3) for coded in _in_base64(raw, shift)]
-    )
-
-
-def _in_base64(raw: bytes, shift: int) -> tuple[bytes, bytes]:
-    """What base64 of any text shows of ``raw`` that stands ``shift`` bytes behind a multiple of three: the
-    characters that depend on nothing before or after it. In both alphabets.
-    """
-    first, last = (8 * shift + 5) // 6, 8 * (shift + len(raw)) // 6
-    padded = b"\0" * shift + raw
-    return base64.b64encode(padded)[first:last], base64.urlsafe_b64encode(padded)[first:last]
-
-
-class Leaks:
-    """Finds planted secrets in bytes. ``leaks(data)`` gives the kinds of which a value is there in any form."""
-
-    def __init__(self, planted: Sequence[Secret]) -> None:
-        self._needles = {
-            needle: secret.kind for secret in planted for value in secret.values for needle in forms(value)
-        }
-
-    def __call__(self, data: bytes | str) -> list[str]:
-        data = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
-        return sorted({kind for needle, kind in self._needles.items() if needle in data})

@@ -12,7 +12,7 @@ from pipeline import demo
 from stages.document import document
 from stages.model import Chunk, Copied, Spawned, Turn, Undo, Upsert
 from stages.split import Origin, open_splitter
-from tests import garbage, make_demo, wires
+from tests import garbage, leaks, lookalikes, make_demo, wires
 from tests import secrets as planting
 from tests.bench import corpus
 from tests.bench.turns import KINDS
@@ -286,10 +286,10 @@ def test_damage_leaves_the_healthy_sessions_whole(tmp_path: Path) -> None:
 
 
 def test_planted_secrets_are_many_distinct_and_in_the_wires(tmp_path: Path) -> None:
-    planted = planting.home_with_secrets(tmp_path, 4)
+    planted = leaks.home_with_secrets(tmp_path, 4)
     values = [value for secret in planted for value in secret.values]
     assert len(planted) >= 60 and len({secret.kind for secret in planted}) >= 20
-    assert len(set(planting.lookalikes(4))) >= 60
+    assert len(set(lookalikes.lookalikes(4))) >= 60
     assert len(set(values)) == len(values)
     data = b"".join(path.read_bytes() for path in tmp_path.rglob("wire.jsonl")).decode()
     assert [secret.kind for secret in planted if not any(value in data for value in secret.values)] == []

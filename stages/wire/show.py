@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from stages.wire import tools
+from stages.wire import numbered, tools
 from stages.wire.contract import Origin, Redact
 from stages.wire.parts import (
     Json,
@@ -146,7 +146,7 @@ class _Reader:
 
     def _result(self, at: int | None, call_id: Any, output: str, failed: bool) -> None:
         own = word(call_id) in self.own_calls
-        text = "" if own else self.redact(output)
+        text = "" if own else numbered.redacted(output, self.redact)
         self.add("result", at, id=word(call_id), result="error" if failed else "ok", text=text)
 
     # --- kimi-cli ------------------------------------------------------------------------------------------

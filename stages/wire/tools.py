@@ -61,13 +61,15 @@ def compact(name: str, args: Any, *, room: Room, redact: Redact) -> tuple[str, s
 
 
 def compact_text(args: str, *, room: Room, redact: Redact) -> str:
-    """Compact JSON redacted and capped. Its escaped line breaks are real ones for the redactor, so that a
-    secret that begins a line also begins a word."""
+    """Compact JSON redacted and capped. Its escapes are opened for the redactor: a secret that begins a line also
+    begins a word, and what a backslash at a line's end continues is seen as it was written."""
 
     def without_escapes(text: str) -> str:
         if "\\" not in text:
             return redact(text)
-        return _close_escapes(redact(_open_escapes(text)))
+        opened = open_escapes(text)
+        redacted = redact(opened)
+        return text if redacted is opened else close_escapes(redacted)
 
     if room == "none":
         return "{}"
@@ -89,15 +91,34 @@ def _dump(value: Any) -> str:
         return "{}"
 
 
-def _open_escapes(text: str) -> str:
-    text = text.replace("\\\\", "\x01").replace("\\n", "\n").replace("\\t", "\t")
-    return text.replace("\\r", "\r") if "\\r" in text else text
+_LONE = re.compile(r'\x01(?<!\x01\x01)(?![\x01\\"/bfu])')
+_LONE_BACK = re.compile(r'\\(?<!\\\\)(?![\\"/bfu])')
 
 
-def _close_escapes(text: str) -> str:
+def open_escapes(text: str) -> str:
+    """JSON with the escapes of its strings opened as far as ``close_escapes`` can tell them again.
+
+    Line ends, tabs and the ESC of terminals are real ones. A backslash (in JSON two) is one where it stands alone;
+    several in a row, and one before an escape that stays as it is (``\\"``), stay doubled.
+    """
+    doubled = "\\\\" in text
+    if doubled:
+        text = text.replace("\\\\", "\x01")
+    text = text.replace("\\n", "\n").replace("\\t", "\t")
+    if "\\r" in text:
+        text = text.replace("\\r", "\r")
+    if "\\u001b" in text:
+        text = text.replace("\\u001b", "\x1b")
+    return _LONE.sub(r"\\", text).replace("\x01", "\\\\") if doubled else text
+
+
+def close_escapes(text: str) -> str:
+    """JSON again of what ``open_escapes`` gave, whatever has been replaced in it."""
+    if "\\" in text:
+        text = _LONE_BACK.sub(r"\\\\", text)
     text = text.replace("\n", "\\n").replace("\t", "\\t")
     text = text.replace("\r", "\\r") if "\r" in text else text
-    return text.replace("\x01", "\\\\") if "\x01" in text else text
+    return text.replace("\x1b", "\\u001b") if "\x1b" in text else text
 
 
 # --- files ---------------------------------------------------------------------------------------------

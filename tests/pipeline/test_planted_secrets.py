@@ -20,17 +20,9 @@ import pytest
 
 from pipeline.store import codec
 from stages.redact import Redactor
+from tests.leaks import CWD, PLACES, Leaks, home_with_lookalikes, home_with_secrets
 from tests.pipeline.command_line import Result, environment, pipeline
-from tests.secrets import (
-    CWD,
-    PLACES,
-    Leaks,
-    Secret,
-    home_not_yet,
-    home_with_lookalikes,
-    home_with_secrets,
-    not_yet,
-)
+from tests.secrets import Secret, not_yet
 
 SEED = 11
 THEME = "quartermaster"
@@ -153,7 +145,7 @@ def whole_turns(env: Mapping[str, str], *form: str) -> Iterator[str]:
 
 
 def test_enough_is_planted(ran: Ran) -> None:
-    assert len(ran.planted) >= 60 and len({secret.kind for secret in ran.planted}) >= 20
+    assert len(ran.planted) >= 120 and len({secret.kind for secret in ran.planted}) >= 80
     data = b"".join(path.read_bytes() for path in ran.root.rglob("wire.jsonl"))
     assert set(ran.leaks(data)) == {secret.kind for secret in ran.planted}
 
@@ -236,19 +228,6 @@ def test_what_no_rule_knows_yet(secret: Secret) -> None:
     if Leaks([secret])(Redactor(b"key")(secret.text)):
         pytest.skip("not yet")
     pytest.fail("mended: move its row from NOT_YET to the others, which are planted everywhere")
-
-
-def test_what_slips_through_in_some_places_yet(tmp_path: Path) -> None:
-    planted = home_not_yet(tmp_path / "home", SEED)
-    env = environment(tmp_path / "home", tmp_path / "store")
-    assert pipeline(env, "index", "--jobs", "1", "--workspace", CWD).code == 0
-    shown = "\n".join(whole_turns(env)).encode()
-    stored = b"".join(database_text(path) for path in (tmp_path / "store").rglob("*.sqlite"))
-    slipped = [place for place, secret in planted.items() if Leaks([secret])(shown + stored)]
-    mended = sorted(set(planted) - set(slipped))
-    assert not mended, "mended: take these out of NOT_YET_PLACES, so that they are planted there"
-    if slipped:
-        pytest.skip("not yet")
 
 
 # --- look-alikes -------------------------------------------------------------------------------------------

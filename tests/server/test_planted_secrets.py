@@ -15,8 +15,10 @@ from typing import Any
 import pytest
 
 from server.surface.everything import TOOLS
+from tests.leaks import CWD, Leaks, home_with_secrets
+from tests.lookalikes import lookalikes
 from tests.pipeline.test_planted_secrets import files_with_leaks
-from tests.secrets import CWD, Leaks, Secret, home_with_secrets, lookalikes, secrets
+from tests.secrets import Secret, secrets
 from tests.server.cases import asked, env_of
 from tests.server.processes import Process, clean_env
 from tests.wires import Home, say

@@ -285,6 +285,26 @@ def named_texts(seed: int) -> list[Planted]:
         value,
         kept="name: x",
     )
+    add("sudo", "echo {} | sudo -S apt update", m(12), kept=" | sudo -S apt update")
+    add("chpasswd", "echo 'root:{}' | chpasswd", m(12), kept="'root:")
+    add("identified by", "CREATE USER a IDENTIFIED BY '{}';", pw(), kept="CREATE USER a")
+    add("wrapped by a terminal", "export TOKEN={}\n{}\nnext", m(30), m(20), kept="\nnext")
+    add("coloured", "\x1b[1mpassword\x1b[0m: \x1b[33m{}\x1b[0m ok", m(16), kept="\x1b[0m ok")
+    add("csv", "user,password,role\nann,{},dev\nbob,{},ops\n\nend", m(16), m(16), kept=",dev\nbob,")
+    add("markdown table", "| user | password |\n|---|---|\n| ann | {} |\n\nend", m(12), kept=" |\n\nend")
+    add("terraform", 'variable "db_password" {{\n  default = "{}"\n}}', pw())
+    add("xml attribute", '<add key="ApiSecret" value="{}"/>', m(20), kept='"/>')
+    add(
+        "kubernetes json",
+        '{{"kind": "Secret", "data": {{"a": "{}"}}}}',
+        m(20),
+        kept='"kind": "Secret"',
+    )
+    add("changed", "the password was changed to {}, sorry", m(16), kept=", sorry")
+    add("for", "the password for the staging db is {}", m(16))
+    add("pair", "get(url, auth=('ann', '{}'))", pw(), kept="('ann', ")
+    add("below", "password:\n{}\nthanks", m(16), kept="\nthanks")
+    add("url key", "https://example.com/?a=1&key={}", m(40))
     for head in (
         "RSA PRIVATE KEY",
         "EC PRIVATE KEY",

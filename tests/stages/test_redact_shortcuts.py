@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from stages import redact, secret_plain, secret_rules
 from stages.redact import Redactor
 from stages.secret_base64 import readable
-from stages.secret_names import NEEDLES, may_name
+from stages.secret_names import NEEDLES, NEEDLES_ASSIGNED, may_assign, may_name
 from stages.secret_shapes import may_shape
 from tests.stages.look_alikes import LOOK_ALIKES
 from tests.stages.planted_secrets import named_texts, provider_texts, tokens
@@ -56,6 +56,18 @@ GLUE = (
         "heroku\n    ",
         "self.",
     ),
+    *(
+        "code=4/0",
+        "4%2F0",
+        "abc8Q~",
+        "X_SK=",
+        "x-amz-signature=",
+        "feishu.cn/a/hook/",
+        "?key=",
+        "\x1b[0m",
+        "| sudo -S",
+    ),
+    *("user,password\n", "| password |\n| ", "mnemonic=", "psk=", "pw: ", "password:\n", "identified by '"),
     *("密码是", "令", "hvs.", "dp.pt.", "ya29.", "heroku ", ";base64,", "data:image/png;base64,"),
 )
 pieces = st.one_of(
@@ -90,17 +102,15 @@ def test_shortcuts_change_nothing_known(text: str) -> None:
         assert Redactor(KEY)(before + text) == without_shortcuts(before + text)
 
 
+SHAPES = ("@", "cookie", "-u", "sig=", "mysql", "redis-cli", ":5432:")
+PAIRED = (("|", "| sudo"), ("'", "identified by"), ('"', "identified by"))
 WORDS = st.sampled_from(
     [
-        *map(bytes.decode, NEEDLES),
-        "@",
-        "cookie",
-        "-u",
-        "sig=",
-        "mysql",
-        "redis-cli",
-        ":5432:",
-        *"qyw5-=",
+        *map(bytes.decode, (*NEEDLES, *NEEDLES_ASSIGNED)),
+        *SHAPES,
+        "| sudo",
+        "identified by",
+        *"qyw5-='\"|",
         "cre",
     ]
 )
@@ -109,8 +119,9 @@ WORDS = st.sampled_from(
 @given(st.lists(WORDS | st.text(alphabet="abcdekostuy w", max_size=4)).map("".join))
 def test_no_text_is_skipped_that_holds_what_is_looked_for(text: str) -> None:
     assert may_name(text) == any(needle.decode() in text for needle in NEEDLES)
-    shapes = ("@", "cookie", "-u", "sig=", "mysql", "redis-cli", ":5432:")
-    assert may_shape(text) == any(shape in text for shape in shapes)
+    assert may_assign(text) == ("=" in text and any(needle.decode() in text for needle in NEEDLES_ASSIGNED))
+    paired = any(sign in text and word in text for sign, word in PAIRED)
+    assert may_shape(text) == (paired or any(shape in text for shape in SHAPES))
 
 
 @given(
