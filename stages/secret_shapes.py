@@ -46,11 +46,13 @@ _ATTRIBUTES = frozenset(b"path domain expires max-age samesite priority version 
 _SESSION_NAME = re.compile(rb"sess|sid|auth|token|jwt|csrf|xsrf|remember|connect|login|user", re.IGNORECASE)
 _SIG = re.compile(rb"[?&;]sig=([A-Za-z0-9%+/=_-]{16,256})")
 _PGPASS = re.compile(
-    rb"(?:^|(?<=[\s\"':=>|]))[A-Za-z0-9.*_-]{1,253}:5432:[^:\s\"\\]{1,64}:[^:\s\"\\]{1,64}:"
-    rb"(?P<password>[^:\s\"\\]{3,128})(?:(?P<line>[ \t]*$)|(?=[\s\"\\]))",
+    rb"^[A-Za-z0-9.*_-]{1,253}:(?:\d{2,5}|\*):[^:\s]{1,64}:[^:\s]{1,64}:([^:\s]{3,128}?)(?:\\{0,7}[\"'][\"'}\],]*)?[ \t]*$",
     re.MULTILINE,
 )
-"""A whole line of .pgpass, or one within other text."""
+_PGPASS_WITHIN = re.compile(
+    rb"(?<=[\s\"':=>|])[A-Za-z0-9.*_-]{1,253}:5432:[^:\s\"\\]{1,64}:[^:\s\"\\]{1,64}:"
+    rb"([^:\s\"\\]{3,128})(?=[\s\"\\]|$)"
+)
 _HOST = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.*_-"
 _K8S = re.compile(rb"(?:^|\n)(?:data|stringdata):[ \t]*\r?\n((?:[ \t]+[^\n]{0,8000}(?:\n|$)){1,200})")
 _K8S_KIND = re.compile(rb"kind\\{0,7}\":\s{0,8}\\{0,7}\"secret\\{0,7}\"")
@@ -180,17 +182,19 @@ def _signatures(data: bytes, low: bytes) -> Iterator[Span]:
 
 
 def _pgpass(data: bytes) -> Iterator[Span]:
-    """``host:5432:database:user:password``; within other text (``app.log:5432:…``) only one with letters and digits."""
+    """Lines ``host:port:database:user:password`` in a text that has the usual port; within other text (which may be
+    ``app.log:5432:…``) only with that port and a password of letters and digits.
+    """
     done = 0
     for at in _hits(data, b":5432:"):
+        if not done:
+            for line in _PGPASS.finditer(data):
+                yield Span(line.start(1), line.end(1), "password", line[1])
         before = data[max(done, at - 254) : at]
-        line = _PGPASS.match(data, at - len(before) + len(before.rstrip(_HOST)))
-        if line is None:
-            continue
-        done = line.end()
-        whole = line["line"] is not None and data[line.start() - 1 : line.start()] in (b"", b"\n")
-        if whole or (mixed(line["password"]) and not placeholder(line["password"])):
-            yield Span(*line.span("password"), "password", line["password"])
+        within = _PGPASS_WITHIN.match(data, at - len(before) + len(before.rstrip(_HOST)))
+        done = within.end() if within else at
+        if within and mixed(within[1]) and not placeholder(within[1]):
+            yield Span(within.start(1), within.end(1), "password", within[1])
 
 
 def _kubernetes(data: bytes, low: bytes) -> Iterator[Span]:
