@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from stages.secret_commands import may_command, scan_commands
+from stages.secret_commands import scan_commands
 from stages.secret_tokens import Span
 from stages.secret_values import mixed, placeholder, random_looking
 
@@ -66,13 +66,18 @@ _K8S_LINE = re.compile(
 
 
 def may_shape(text: str) -> bool:
-    """Whether ``scan_shapes`` could find anything without marks: each of its scans starts at one of these."""
+    """Whether ``scan_shapes`` could find anything without marks: each of its scans starts at one of these, and a value
+    behind ``identified by`` is quoted. One character is found several times as fast as a word.
+    """
     return (
         "@" in text
         or "cookie" in text
         or ("=" in text and "sig=" in text)
         or ("5" in text and ":5432:" in text)
-        or may_command(text)
+        or ("-" in text and ("-u" in text or "redis-cli" in text))
+        or ("q" in text and "mysql" in text)
+        or ("|" in text and "| sudo" in text)
+        or (("'" in text or '"' in text) and "identified by" in text)
     )
 
 
