@@ -132,14 +132,14 @@ def _scan(data: bytes, cjk: Sequence[str], *, deep: bool) -> list[Span]:
     spans = _private(low) if private else []
     spans += scan_runs(data, low, _holds_secret if deep else None)
     marks: set[str] = set()
-    assigned = may_assign(text)
+    assigned = "=" in text and may_assign(text)
     if assigned or cjk or may_name(text):
         spans += scan_names(data, low, cjk, marks, assigned=assigned)
     if marks or may_shape(text):
         spans += scan_shapes(data, low, marks)
     if deep and "%" in text:
         spans += scan_encoded(data, _flat)
-    if deep and may_be_coloured(text):
+    if deep and ("\x1b" in text or "\\" in text) and may_be_coloured(text):
         spans += scan_coloured(data, _flat)
     if spans and (b"[secret:" in data or b"[private]" in data):
         ours = [match.span() for match in _OURS.finditer(data)]

@@ -29,18 +29,21 @@ _LOGIN_CLIENT = re.compile(
     rb"ldapsearch|sqlcmd|mongo\w{0,4}|7z|zip|unzip)\b"
 )
 _ECHO = rb"\b(?:echo|printf)[ \t]+(?:-[ne][ \t]+)?\\{0,7}[\"']?"
+_SAID = rb"(?:[^\s\"'|$\\]|\\(?!n?\\{0,7}[\"']))"
 _PIPE = rb"(?:\\n)?\\{0,7}[\"']?[ \t]*\|"
 _END = rb"(?:\\{0,7}[\"']|(?=[\s;|&)]|$))"
 _WHOLE = (
-    re.compile(_ECHO + rb"([^\s\"'|$\\]{4,512})" + _PIPE + rb"[^\n|]{0,200}--password-stdin"),
+    re.compile(_ECHO + rb"(" + _SAID + rb"{4,512})" + _PIPE + rb"[^\n|]{0,200}--password-stdin"),
     re.compile(
         _ECHO
-        + rb"([^\s\"'|$\\]{4,512})"
+        + rb"("
+        + _SAID
+        + rb"{4,512})"
         + _PIPE
         + rb"[ \t]*sudo[ \t]+(?:-[A-Za-z]+[ \t]+){0,4}-[A-Za-z]{0,8}S\b"
     ),
     re.compile(
-        _ECHO + rb"[^\s\"':|$]{1,64}:([^\s\"'|$\\]{3,256})" + _PIPE + rb"[ \t]*(?:sudo[ \t]+)?chpasswd\b"
+        _ECHO + rb"[^\s\"':|$]{1,64}:(" + _SAID + rb"{3,256})" + _PIPE + rb"[ \t]*(?:sudo[ \t]+)?chpasswd\b"
     ),
     re.compile(  # with -n the password stands second, else it has the file before it
         rb"\bhtpasswd[ \t]+(?:-[A-Zac-mo-z]{0,8}b[A-Zac-mo-z]{0,8}[ \t]+[^\s\"']{1,256}"
@@ -48,10 +51,10 @@ _WHOLE = (
         rb"[ \t]+[^\s\"'-][^\s\"']{0,64}[ \t]+\\{0,7}[\"']?([^\s\"'\\]{3,256})" + _END
     ),
     re.compile(
-        rb"\bgh secret set[ \t][^\n|]{0,200}?(?:--body|-b)[ =]?\\{0,7}[\"']?([^\s\"'$\\]{3,512})" + _END
+        rb"\bgh secret set[^\n|]{0,200}?[ \t](?:--body[ =]|-b[ =]?)\\{0,7}[\"']?([^\s\"'$\\]{3,512})" + _END
     ),
     re.compile(
-        rb"\blftp[ \t][^\n|]{0,200}?-u[ \t]*\\{0,7}[\"']?[^\s,\"'\\]{1,64},([^\s\"'\\]{3,256})" + _END
+        rb"\blftp[^\n|]{0,200}?[ \t]-u[ \t]*\\{0,7}[\"']?[^\s,\"'\\]{1,64},([^\s\"'\\]{3,256})" + _END
     ),
 )
 """Patterns that are a whole command, with the secret in their group."""
@@ -68,17 +71,6 @@ _MARKED = {
     "htpasswd": (b"htpasswd",),
     "gh secret set": (b"gh secret set",),
 }
-
-
-def may_command(text: str) -> bool:
-    """Whether ``scan_commands`` could find anything without marks: one of _ALWAYS is in the text, with what its
-    pattern needs besides. One character is found several times as fast as a word."""
-    return (
-        ("-" in text and ("-u" in text or "redis-cli" in text))
-        or ("q" in text and "mysql" in text)
-        or ("|" in text and "| sudo" in text)
-        or (("'" in text or '"' in text) and "identified by" in text)
-    )
 
 
 def scan_commands(data: bytes, low: bytes, marks: Collection[str]) -> Iterator[Span]:

@@ -213,8 +213,9 @@ def _behind(data: bytes, low: bytes, at: int, after: re.Match[bytes]) -> Span | 
         return _phrase(data, after.end())
     form = _form(data, low, start, name, strength, after)
     value_at = after.end()
-    if strength == Name.AUTH and b"(" in after["sep"] and (user := _USER.match(data, value_at)):
-        return _value(data, user.end(), Name.PASSWORD, Form.CALLED, "password")
+    user = _USER.match(data, value_at) if strength == Name.AUTH and b"(" in after["sep"] else None
+    if user and (password := _value(data, user.end(), Name.PASSWORD, Form.CALLED, "password")):
+        return password
     if sep in (b"is", b"was") and (changed := _CHANGED.match(low, value_at)):
         value_at = changed.end()
     annotated = _ANNOTATED.match(data, value_at) if sep == b":" else None

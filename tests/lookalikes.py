@@ -103,7 +103,6 @@ def _near_misses(mint: Mint) -> tuple[str, ...]:
         "the password's length is 12 characters",
         '{"kind": "SecretStore", "data": {"name": "shop-settings"}}',
         '<add key="SecretName" value="shop-settings"/>',
-        "\x1b[1mpassword\x1b[0m: \x1b[33mrequired\x1b[0m",
         "write `&lt;private&gt;` around it",
     )
 
