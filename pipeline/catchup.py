@@ -28,6 +28,7 @@ from pipeline.store.database import Database
 from pipeline.store.sources import Source
 from pipeline.store.tombstones import Tombstones
 from pipeline.workers import Workers
+from stages.secret_tokens import without_cut_token
 from stages.tail import Verdict, verdict
 
 log = logging.getLogger(__name__)
@@ -138,7 +139,7 @@ def _without_secrets(session: Session, key: bytes) -> Session:
 @lru_cache(maxsize=16_384)
 def _clean_title(title: str, key: bytes) -> str:
     """Remembered: each catch-up sees all titles again."""
-    return redactor(key)(title)
+    return without_cut_token(redactor(key)(title))
 
 
 def _now_ms() -> int:

@@ -102,3 +102,12 @@ def token_at(data: bytes, at: int) -> Span | None:
 def _made_by_machine(rest: bytes) -> bool:
     """Whether a token's rest looks random and has one long part of letters and digits."""
     return random_looking(rest) and any(len(p) >= 12 and mixed(p) for p in _PARTS.split(rest[:512]))
+
+
+_HEADS = "|".join(head for _, head, _, strict in _TOKENS if len(head) > 2 and not strict)
+_CUT = re.compile(rf"(?<![A-Za-z0-9])(?:{_HEADS})(?=[A-Za-z_-]*\d)[A-Za-z0-9_.-]{{3,}}$")
+
+
+def without_cut_token(text: str) -> str:
+    """A text that another program has cut, such as a title, without what is left of a token at its end."""
+    return _CUT.sub("…", text)

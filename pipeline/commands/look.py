@@ -29,6 +29,7 @@ from pipeline.store.theme_record import iso
 from pipeline.stored_turns import stored_turns
 from pipeline.upkeep import dead_rows
 from stages.redact import Redactor
+from stages.secret_tokens import without_cut_token
 from stages.snippet import clean
 from stages.tail import SourceError
 
@@ -203,17 +204,17 @@ def sessions(workspace: str | None, all_workspaces: bool, as_json: bool) -> None
 
 
 def _session_json(session: Session, redact: Redactor) -> dict[str, Any]:
-    title = session.title
+    title = without_cut_token(redact(session.title or ""))
     if not title:
         main = next((agent for agent in session.agents if agent.agent_id == "main"), None)
         prompt = read_head(main.wire).first_prompt if main else None
-        title = derive_title(prompt) if prompt else ""
+        title = derive_title(redact(prompt)) if prompt else ""
     return {
         "sessionId": session.session_id,
         "kind": session.kind,
         "workspace": session.cwd,
         "workspaceId": session.workspace_id,
-        "title": redact(title),
+        "title": title,
         "createdAt": session.created_at,
         "updatedAt": session.updated_at,
         "archived": session.archived,

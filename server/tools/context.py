@@ -21,7 +21,9 @@ from server.recent import activity, detailed, last_turns
 from server.space import Space
 from server.tools.views import keep_view
 from server.whole_turns import Include, Reference, whole_texts
+from stages.secret_tokens import without_cut_token
 from stages.snippet import one_line, shorten
+from stages.wire.contract import Redact
 
 BOOTSTRAP_BUDGET_S, FORCED_BUDGET_S = 1.0, 20.0
 CLAIMS_SHOWN = 3
@@ -190,10 +192,10 @@ async def list_sessions(call: Call) -> str:
     rows = []
     for each in found[start : start + call["limit"]]:
         session = each.session
-        title = session.title or _first_prompt(session)
+        title = without_cut_token(space.redact(session.title or "")) or _first_prompt(session, space.redact)
         marks = [mark for mark, on in (("archived", session.archived), ("fork", session.forked_from)) if on]
         turns = counted(each.turns, "turn") if each.turns >= 0 else "not read yet"
-        about_it = shorten(one_line(space.redact(title)), 80)
+        about_it = shorten(one_line(title), 80)
         rows.append(
             "  ".join([session.session_id, local_time(each.last_at), turns, *marks, about_it]).rstrip()
         )
@@ -205,7 +207,7 @@ async def list_sessions(call: Call) -> str:
     return paged("\n".join(rows), 45_000, None, about, head=head)
 
 
-def _first_prompt(session: object) -> str:
+def _first_prompt(session: object, redact: Redact) -> str:
     main = next((agent for agent in session.agents if agent.agent_id == "main"), None)  # type: ignore[attr-defined]
     prompt = read_head(main.wire).first_prompt if main is not None else None
-    return derive_title(prompt) if prompt else ""
+    return derive_title(redact(prompt)) if prompt else ""
