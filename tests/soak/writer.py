@@ -17,6 +17,21 @@ CWD = "/home/dev/soak"
 AT = 1_796_000_000_000
 SESSIONS_MOST = 60
 MEGABYTE = 1 << 20
+SUBJECTS = (
+    ("port", "proxy"),
+    ("login cookie", "browser"),
+    ("retry queue", "importer"),
+    ("upload limit", "gallery"),
+    ("page cache", "printer"),
+    ("date format", "ledger"),
+    ("dark palette", "designer"),
+    ("release script", "packager"),
+    ("email template", "newsletter"),
+    ("search box", "catalogue"),
+    ("backup folder", "nightly job"),
+    ("audit trail", "auditor"),
+)
+"""What turns are about, by turns, and what needs it: a theme is a part of what is said, not all of it."""
 
 
 class Writer:
@@ -136,12 +151,15 @@ class Writer:
     def _add_turn(self, session: Session) -> None:
         self._words += 1
         word = f"module_{self._words}"
+        subject, reason = SUBJECTS[self._words % len(SUBJECTS)]
         # Two operations of one home may not share an instant: ids come from the seed, times from the wire.
         session.main.turn(
-            f"Why does {word} fail with the port {4000 + self._words % 50}?",
+            f"Why does {word} fail with the {subject} {4000 + self._words % 50}?",
             say("Let me look.", read(f"src/{word}.py", "x = 1\n" * self.rng.randrange(1, 60))),
             say("", edit(f"src/{word}.py", "x = 1", "x = 2"), bash("make test", "3 passed")),
-            say(f"Fixed {word}. We decided to keep the port because the proxy needs it ({self._last})."),
+            say(
+                f"Fixed {word}. We decided to keep the {subject} because the {reason} needs it ({self._last})."
+            ),
             gap=self.rng.randrange(1_000, 90_000),
         )
         self._undoable[session.session_id] = self._undoable.get(session.session_id, 0) + 1
