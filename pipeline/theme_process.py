@@ -18,6 +18,11 @@ from pipeline.report import Report, ThemeResult
 from pipeline.store.layout import Layout
 from pipeline.theming import ThemeRequest
 
+NICENESS = 10
+"""Somebody waits for the theme; but several at once must not starve the reading of new turns, which has the lowest
+priority.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -33,24 +38,29 @@ async def build_theme_apart(layout: Layout, workspace: str, request: ThemeReques
 
     Cancelling ends the process, which is safe at any moment. Raises OSError if none can be started.
     """
-    # -P: the directory that the server was started in must not stand in for our own packages.
-    done = await anyio.run_process(
-        [sys.executable, "-P", "-m", "pipeline.theme_process"],
-        input=pickle.dumps((layout, workspace, request, report)),
-        stderr=None,
-        check=False,
-        cwd=layout.root,
-    )
-    if done.returncode:
-        return Outcome(
-            report, error=PipelineError(f"the process of the run ended with code {done.returncode}")
+    done = None
+    try:
+        # -P: the directory that the server was started in must not stand in for our own packages.
+        done = await anyio.run_process(
+            [sys.executable, "-P", "-m", "pipeline.theme_process"],
+            input=pickle.dumps((layout, workspace, request, report)),
+            stderr=None,
+            check=False,
+            cwd=layout.root,
         )
+    except* anyio.BrokenResourceError:  # it ended before it had read what to do
+        pass
+    if done is None or done.returncode:
+        how = "early" if done is None else f"with code {done.returncode}"
+        return Outcome(report, error=PipelineError(f"the process of the run ended {how}"))
     outcome: Outcome = pickle.loads(done.stdout)
     return outcome
 
 
 def main() -> None:
     """The child's side."""
+    if hasattr(os, "nice"):
+        os.nice(NICENESS)
     output = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what anything prints must not get into the outcome
     outcome = anyio.run(build_theme_here, *pickle.load(sys.stdin.buffer))

@@ -20,7 +20,7 @@ from pipeline.store import tombstones
 from pipeline.store.database import Database
 from pipeline.store.layout import Layout
 from pipeline.store.refined import refined_among, refined_turns, unrefined
-from pipeline.store.theme_record import Ref, ThemeRecord
+from pipeline.store.theme_record import Ref, ThemeRecord, fresh
 from pipeline.store.themes import ThemeStore
 from pipeline.workers import Workers
 from stages.aggregate import Place, aggregate, in_order, place, read
@@ -173,15 +173,28 @@ async def _persist(
     existing = await _existing(database)
     built: list[Theme] = []
 
-    def change(record: ThemeRecord) -> ThemeRecord:
-        record = record.resolve(openers).add_seeds(
+    def asked(record: ThemeRecord) -> ThemeRecord:
+        return record.resolve(openers).add_seeds(
             request.keywords, replacing=request.replace_keywords and bool(request.keywords)
         )
-        theme = aggregate(record.theme, record.seeds, turns, curation=record.curation(judged), stats=stats)
-        built.append(theme)
-        return record.rebuilt(theme, judged, lambda ref: _exists(existing, ref))
 
+    def judge(record: ThemeRecord) -> Theme:
+        return aggregate(record.theme, record.seeds, turns, curation=record.curation(judged), stats=stats)
+
+    # Judged before the theme is locked, which others wait for, and again only if it is another one by then.
     now = time.time_ns() // 1_000_000
+    held = await to_thread.run_sync(themes.read, request.name)
+    first = asked(held or fresh(request.name, now))
+    theme = await to_thread.run_sync(judge, first)
+
+    def change(record: ThemeRecord) -> ThemeRecord:
+        record = asked(record)
+        same = (record.theme, record.seeds) == (first.theme, first.seeds) and (
+            record.curation(judged) == first.curation(judged)
+        )
+        built.append(theme if same else judge(record))
+        return record.rebuilt(built[-1], judged, lambda ref: _exists(existing, ref))
+
     written = await to_thread.run_sync(lambda: themes.update(request.name, change, now, op="run"))
     text = await to_thread.run_sync(theme_page, written.record, built[-1], turns)
     await to_thread.run_sync(themes.write_page, written.record.theme, text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import anyio
 import psutil
@@ -11,8 +12,11 @@ import pytest
 import pipeline.demo as demo
 from pipeline.report import Report
 from pipeline.store.layout import Layout
+from pipeline.store.themes import ThemeStore
 from pipeline.theme_process import Outcome, build_theme_apart, build_theme_here
 from pipeline.theming import NeedsSeeds, ThemeRequest
+from stages.aggregate import aggregate
+from stages.model import Theme
 from tests.pipeline.command_line import environment, pipeline
 
 REQUEST = ThemeRequest("cookies", ("cookie", "登录令牌"))
@@ -71,3 +75,30 @@ def _runs() -> list[psutil.Process]:
         for one in psutil.Process().children()
         if one.status() != psutil.STATUS_ZOMBIE and "pipeline.theme_process" in one.cmdline()
     ]
+
+
+def test_a_theme_is_judged_before_it_is_locked_and_again_if_a_person_changed_it(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = anyio.run(build_theme_here, layout, "shop", REQUEST, Report())
+    assert known.result is not None
+    themes = ThemeStore(layout.root)
+    record = themes.read("cookies")
+    assert record is not None
+    gone = record.turns[0].ref
+    calls = 0
+
+    def judged(*arguments: Any, **options: Any) -> Theme:
+        nonlocal calls
+        calls += 1
+        if calls == 1:  # would wait in vain if the theme were locked
+            themes.update("cookies", lambda held: held.exclude(gone), 1, op="exclude")
+        return aggregate(*arguments, **options)
+
+    monkeypatch.setattr("pipeline.theming.aggregate", judged)
+    assert anyio.run(build_theme_here, layout, "shop", REQUEST, Report()).error is None
+    after = themes.read("cookies")
+    assert after is not None and calls == 2
+    assert gone in after.exclusions and gone not in [turn.ref for turn in after.turns]
+    assert anyio.run(build_theme_here, layout, "shop", REQUEST, Report()).error is None
+    assert calls == 3, "once where nothing changed"

@@ -145,7 +145,7 @@ async def test_a_failed_run_tells_why_and_the_server_goes_on(
     with monkeypatch.context() as patched:
         patched.setattr("sys.executable", "/bin/false")
         found = await demo.fails("run_theme", theme="x", keywords=["cookie"])
-        assert "the process of the run ended with code 1" in found
+        assert "the process of the run ended" in found
     assert "saved in" in await demo.ask("run_theme", theme="x", keywords=["cookie"])
 
 
