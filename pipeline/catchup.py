@@ -21,14 +21,13 @@ from pipeline.folding import FoldRun, Limits, Progress, Work
 from pipeline.keeping import expiry, keep_rules
 from pipeline.reading import origin_of
 from pipeline.report import Report
-from pipeline.sessions import Session
+from pipeline.sessions import Session, clean_title
 from pipeline.store import sources as rows
 from pipeline.store import tombstones
 from pipeline.store.database import Database
 from pipeline.store.sources import Source
 from pipeline.store.tombstones import Tombstones
 from pipeline.workers import Workers
-from stages.secret_tokens import without_cut_token
 from stages.tail import Verdict, verdict
 
 log = logging.getLogger(__name__)
@@ -139,7 +138,7 @@ def _without_secrets(session: Session, key: bytes) -> Session:
 @lru_cache(maxsize=16_384)
 def _clean_title(title: str, key: bytes) -> str:
     """Remembered: each catch-up sees all titles again."""
-    return without_cut_token(redactor(key)(title))
+    return clean_title(title, redactor(key))
 
 
 def _now_ms() -> int:

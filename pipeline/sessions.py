@@ -8,7 +8,7 @@ by reason.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from operator import attrgetter
@@ -21,6 +21,7 @@ from pipeline.errors import ConfigError, UnknownWorkspace
 from pipeline.session_folders import EVERYTHING, Agent, Cache, Keeping, Kind, Session
 from pipeline.session_head import derive_title, read_head
 from pipeline.settings import DEFAULT, Settings
+from stages.secret_tokens import without_cut_token
 
 if TYPE_CHECKING:
     from pipeline.store.tombstones import Tombstones
@@ -32,11 +33,13 @@ __all__ = [
     "Kind",
     "Session",
     "Workspace",
+    "clean_title",
     "derive_title",
     "discover",
     "find_workspace",
     "folders",
     "read_head",
+    "shown_title",
 ]
 
 EXCLUDED_WORKSPACE = "excluded-workspace"
@@ -332,3 +335,17 @@ def _spelling(workspace: str, group: list[Session]) -> str | None:
     known = [session.cwd for session in group if session.cwd is not None]
     exact: Iterator[str] = (cwd for cwd in known if workspaces.workspace_id(cwd, "") == workspace)
     return next(exact, known[0] if known else None)
+
+
+def clean_title(title: str, redact: Callable[[str], str]) -> str:
+    """A recorded title without secrets, and without what is left of one that another program cut."""
+    return without_cut_token(redact(title))
+
+
+def shown_title(session: Session, redact: Callable[[str], str]) -> str:
+    """A session's title without secrets; one that has none is called by its first prompt."""
+    if title := clean_title(session.title or "", redact):
+        return title
+    main = next((agent for agent in session.agents if agent.agent_id == "main"), None)
+    prompt = read_head(main.wire).first_prompt if main else None
+    return derive_title(redact(prompt)) if prompt else ""

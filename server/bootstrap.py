@@ -14,6 +14,7 @@ from anyio import to_thread
 
 from pipeline.answers import local_time
 from pipeline.errors import PipelineError
+from pipeline.sessions import clean_title
 from pipeline.store import essence, names
 from pipeline.store.catalogue import Memory
 from pipeline.store.index import tree
@@ -22,7 +23,6 @@ from server.current_session import Current
 from server.pages import FENCE_CHARS, Section, counted, fenced, fitted, some_lines
 from server.recent import Activity, activity, detailed_turns, last_turns, summary_line
 from server.space import Space
-from stages.secret_tokens import without_cut_token
 from stages.snippet import one_line, shorten
 
 PROPOSALS_SHOWN, THEMES_SHOWN, NOTES_SHOWN = 8, 15, 15
@@ -88,7 +88,7 @@ async def _recent(space: Space, current: Current, detailed: int, summaries: int)
         summary_line(turn, found.turns[offset + place - 1] if offset + place else None, previous.session.cwd)
         for place, turn in enumerate(turns[:split])
     ]
-    title = one_line(without_cut_token(space.redact(previous.session.title or "")))
+    title = one_line(clean_title(previous.session.title or "", space.redact))
     head = f"## Previous session: {previous.session.session_id} · {local_time(previous.last_at).strip()}"
     if title:
         head += f" · {shorten(title, 60)}"

@@ -22,14 +22,13 @@ from pipeline.commands.scope import (
 )
 from pipeline.errors import BadInput
 from pipeline.reading import Copies, Reading, json_lines, read_agent, turn_json, whole
-from pipeline.sessions import Agent, Session, derive_title, read_head
+from pipeline.sessions import Agent, Session, shown_title
 from pipeline.store.database import open_database
 from pipeline.store.layout import Layout, redaction_key
 from pipeline.store.theme_record import iso
 from pipeline.stored_turns import stored_turns
 from pipeline.upkeep import dead_rows
 from stages.redact import Redactor
-from stages.secret_tokens import without_cut_token
 from stages.snippet import clean
 from stages.tail import SourceError
 
@@ -204,17 +203,12 @@ def sessions(workspace: str | None, all_workspaces: bool, as_json: bool) -> None
 
 
 def _session_json(session: Session, redact: Redactor) -> dict[str, Any]:
-    title = without_cut_token(redact(session.title or ""))
-    if not title:
-        main = next((agent for agent in session.agents if agent.agent_id == "main"), None)
-        prompt = read_head(main.wire).first_prompt if main else None
-        title = derive_title(redact(prompt)) if prompt else ""
     return {
         "sessionId": session.session_id,
         "kind": session.kind,
         "workspace": session.cwd,
         "workspaceId": session.workspace_id,
-        "title": title,
+        "title": shown_title(session, redact),
         "createdAt": session.created_at,
         "updatedAt": session.updated_at,
         "archived": session.archived,

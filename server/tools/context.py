@@ -11,7 +11,7 @@ from pipeline.answers import local_time
 from pipeline.commands.scope import day
 from pipeline.errors import BadInput
 from pipeline.search_request import SearchRequest
-from pipeline.sessions import derive_title, read_head
+from pipeline.sessions import shown_title
 from pipeline.store.claims import find_claims
 from server.bootstrap import previous_session, snapshot
 from server.call import Call
@@ -21,9 +21,7 @@ from server.recent import activity, detailed, last_turns
 from server.space import Space
 from server.tools.views import keep_view
 from server.whole_turns import Include, Reference, whole_texts
-from stages.secret_tokens import without_cut_token
 from stages.snippet import one_line, shorten
-from stages.wire.contract import Redact
 
 BOOTSTRAP_BUDGET_S, FORCED_BUDGET_S = 1.0, 20.0
 CLAIMS_SHOWN = 3
@@ -192,7 +190,7 @@ async def list_sessions(call: Call) -> str:
     rows = []
     for each in found[start : start + call["limit"]]:
         session = each.session
-        title = without_cut_token(space.redact(session.title or "")) or _first_prompt(session, space.redact)
+        title = shown_title(session, space.redact)
         marks = [mark for mark, on in (("archived", session.archived), ("fork", session.forked_from)) if on]
         turns = counted(each.turns, "turn") if each.turns >= 0 else "not read yet"
         about_it = shorten(one_line(title), 80)
@@ -205,9 +203,3 @@ async def list_sessions(call: Call) -> str:
     if start + len(rows) < len(found):
         head += f"\nmore: cursor {cursor_at(start + len(rows), about)}"
     return paged("\n".join(rows), 45_000, None, about, head=head)
-
-
-def _first_prompt(session: object, redact: Redact) -> str:
-    main = next((agent for agent in session.agents if agent.agent_id == "main"), None)  # type: ignore[attr-defined]
-    prompt = read_head(main.wire).first_prompt if main is not None else None
-    return derive_title(redact(prompt)) if prompt else ""
